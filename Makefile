@@ -1,0 +1,1 @@
+# Every target sets up what it needs. `make help` lists them.

@@ -1,0 +1,1 @@
+"""The turnscope explorer (Streamlit)."""

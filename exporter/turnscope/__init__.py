@@ -1,0 +1,1 @@
+"""turnscope: what did each agent turn recompute, fetch back, and wait for?"""

@@ -1,0 +1,3 @@
+"""Every setting of the sidecar, once: name, default and help."""
+
+from __future__ import annotations

@@ -1,0 +1,66 @@
+"""The one mapping between events and OTLP log records."""
+
+from __future__ import annotations
+
+from turnscope import semconv
+from turnscope.decode import codec
+from turnscope.model import Emitter, Engine, Event, Handle, Request
+
+EMITTER = Emitter(id="00" * 8, kind="engine", pid=7, host="h", version="0")
+ENGINE = Engine(id="p", generation="ab", role="prefill", block_size=128, bidirectional=True)
+
+
+def _request(**changes: object) -> Event:
+    body = Request(
+        **{
+            "request_id": "r1",
+            "leg": semconv.Leg.PREFILL,
+            "input_tokens": 1250,
+            "output_tokens": 1,
+            "finish_reason": "length",
+            "added_mono_ns": 5,
+            "handle_in": Handle(engine_id="d", request_id="r0", tokens=1199, expiry_s=12.5),
+            **changes,
+        }
+    )
+    return Event(emitter=EMITTER, engine=ENGINE, seq=1, wall_ns=2, mono_ns=3, body=body)
+
+
+def test_an_event_survives_the_round_trip() -> None:
+    event = _request()
+    decoded = codec.decode(codec.encode([event], observed_ns=9))
+    assert decoded.events == [event]
+    assert decoded.rejected == []
+
+
+def test_an_attribute_outside_the_table_is_never_decoded() -> None:
+    message = codec.encode([_request()], observed_ns=9)
+    extra = message.resource_logs[0].scope_logs[0].log_records[0].attributes.add()
+    extra.key, extra.value.string_value = "gen_ai.input.messages", "CANARY"
+    assert "CANARY" not in repr(codec.decode(message).events)
+
+
+def test_an_id_of_a_megabyte_is_cut_and_stays_distinct() -> None:
+    one, two = (codec.decode(codec.encode([_request(request_id="x" * 2**20 + end)], observed_ns=9)) for end in "ab")
+    ids = {d.events[0].body.request_id for d in (one, two)}  # type: ignore[union-attr]
+    assert len(ids) == 2
+    assert all(len(i) == codec.MAX_TEXT for i in ids)
+
+
+def test_a_bad_record_is_named_and_the_good_one_kept() -> None:
+    message = codec.encode([_request(), _request(request_id="r2")], observed_ns=9)
+    record = message.resource_logs[0].scope_logs[0].log_records[0]
+    for item in record.attributes:
+        if item.key == semconv.INPUT_TOKENS:
+            item.value.string_value = "many"
+    decoded = codec.decode(message)
+    assert [e.body.request_id for e in decoded.events] == ["r2"]  # type: ignore[union-attr]
+    assert decoded.rejected == ["turnscope.request: gen_ai.usage.input_tokens: expected int, got string_value"]
+
+
+def test_the_decode_leg_shares_its_turns_trace_id() -> None:
+    given = Handle(engine_id="p", request_id="r1")
+    decode_leg = _request(request_id="d1", leg=semconv.Leg.DECODE, handle_in=given)
+    message = codec.encode([_request(), decode_leg], observed_ns=9)
+    ids = {r.trace_id for r in message.resource_logs[0].scope_logs[0].log_records}
+    assert ids == {semconv.turn_key("p", "r1")}
