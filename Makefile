@@ -1,1 +1,75 @@
-# Every target sets up what it needs. `make help` lists them.
+# Every target sets up what it needs, in .venv and build/; a second run starts at once.
+# ARGS= is passed on:  make demo ARGS=--check   make test ARGS="tests/assembly -k late"
+
+ARGS ?=
+SHELL := /bin/sh
+BIN := .venv/bin
+# Downloads stay in the tree, so that `make clean` leaves nothing behind on the machine.
+export UV_CACHE_DIR ?= $(CURDIR)/build/cache/uv
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test live bench lint format generate lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.run ## the sidecar fed with the recorded real run, and the explorer (ARGS=--check compares and exits)
+	@$(BIN)/turnscope demo $(ARGS)
+
+test: .venv/.dev .venv/.phoenix .venv/.pair ## all set-up, then every test, the live pair's as well
+	@sh scripts/system.sh
+	@$(BIN)/python -m pytest $(ARGS)
+
+live: .venv/.dev .venv/.pair ## a real vLLM prefill/decode pair, reconciled with its own counters
+	@$(BIN)/python -m live $(ARGS)
+
+bench: .venv/.dev .venv/.pair ## what the hook costs; writes build/bench.json
+	@$(BIN)/python bench/run.py $(ARGS)
+
+lint: .venv/.dev ## ruff, mypy, import floors, generated files
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python docs/generate.py --check
+
+format: .venv/.dev ## let ruff rewrite what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+generate: .venv/.dev ## rewrite the generated files
+	@$(BIN)/python docs/generate.py
+
+lock: .venv/.tools ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --upgrade \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    pyproject.toml -o requirements.lock
+
+clean: ## remove everything that was set up or built here
+	@rm -rf .venv build
+
+# The locked versions, as much as each target needs.
+.venv/.tools: scripts/venv.sh
+	@echo "setting up .venv"
+	@sh scripts/venv.sh
+	@touch $@
+
+.venv/.run: .venv/.tools pyproject.toml requirements.lock
+	@echo "installing turnscope"
+	@$(INSTALL) --constraint requirements.lock --editable '.[all]'
+	@touch $@
+
+.venv/.dev: .venv/.run
+	@echo "installing what tests and checks use"
+	@$(INSTALL) --requirement requirements.lock
+	@touch $@
+
+# Environments of their own, in build/: they clash with ours. Their scripts say what they do and when there is nothing to do.
+.venv/.phoenix: .venv/.dev tests/outputs/phoenix_setup.py
+	@$(BIN)/python tests/outputs/phoenix_setup.py
+	@touch $@
+
+.venv/.pair: .venv/.dev live/setup.py
+	@$(BIN)/python live/setup.py
+	@touch $@
