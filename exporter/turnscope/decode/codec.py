@@ -92,6 +92,7 @@ _BODY_FIELDS: Final = {body: _fields(body, str(body.EVENT)) for body in BODIES}
 _BODY_BY_EVENT: Final = {str(body.EVENT): body for body in BODIES}
 _EMITTER_FIELDS: Final = _fields(Emitter, "turnscope.emitter", rename=False)
 _ENGINE_FIELDS: Final = _fields(Engine, "turnscope.engine", rename=False)
+_TABLES: Final[dict[type[Any], list[_Field]]] = {Emitter: _EMITTER_FIELDS, Engine: _ENGINE_FIELDS, **_BODY_FIELDS}
 
 
 def _index(fields: list[_Field]) -> dict[str, tuple[_Field, str | None]]:
@@ -113,6 +114,27 @@ ALLOWED_KEYS: Final[frozenset[str]] = frozenset(
     {semconv.EVENT_NAME, _SEQ, _MONO, *_EMITTER_INDEX, *_ENGINE_INDEX}.union(*_BODY_INDEX.values())
 )
 """Every attribute key that can enter the sidecar."""
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """One line of the table, for documentation."""
+
+    key: str
+    kind: str
+    """``str, int, float, bool, strs`` or ``ints``."""
+    field: str
+    """The struct's field; a handle's is ``<field>.<part>``."""
+
+
+def attributes(struct: type[Body] | type[Emitter] | type[Engine]) -> list[Attribute]:
+    """The attributes that carry ``struct``, in its own order."""
+    found = []
+    for field in _TABLES[struct]:
+        if field.kind == "handle":
+            found += [Attribute(f"{field.key}.{p}", _HANDLE_KINDS[p], f"{field.name}.{p}") for p in _HANDLE_FIELDS]
+        else:
+            found.append(Attribute(field.key, field.kind, field.name))
+    return found
 
 
 # --- encode -----------------------------------------------------------------------------------------
