@@ -68,8 +68,11 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     """``remote_blocks_expiry_time``: the *holder's* ``perf_counter``; None when the field is missing."""
 
 
-class Body(msgspec.Struct, kw_only=True):
-    """Base of every event body: a flat record plus ``Handle`` fields, encoded as ``turnscope.<kind>.<field>``."""
+class Body(msgspec.Struct, kw_only=True, tag=True):
+    """Base of every event body: a flat record plus ``Handle`` fields, encoded as ``turnscope.<kind>.<field>``.
+
+    Tagged with its class name, so that journal and snapshots can read a union of bodies back.
+    """
 
     EVENT: ClassVar[EventName]
 
@@ -296,15 +299,20 @@ class Turn(msgspec.Struct, kw_only=True):
     handoff_tokens: int | None = None
     """P->D: never "saved"."""
     fetched_bytes: int | None = None
+    fetch_started_ns: int | None = None
+    """Wall time, like every ``_started_ns``; on the clock of the process that measured the duration beside it."""
     fetch_ns: int | None = None
     fetch_reads: int | None = None
     """Reads of single ranks that make up the one logical transfer."""
     handoff_bytes: int | None = None
+    handoff_started_ns: int | None = None
     handoff_ns: int | None = None
     handoff_reads: int | None = None
     prefill_queue_ns: int | None = None
+    prefill_started_ns: int | None = None
     prefill_ns: int | None = None
     """P leg, from its engine accepting the request to its end."""
+    decode_started_ns: int | None = None
     decode_ns: int | None = None
     ttft_ns: int | None = None
     """Client's request reaching the proxy to its first content byte; None without the proxy hook."""
