@@ -17,15 +17,19 @@ help: ## list the targets
 demo: .venv/.run ## the sidecar fed with the recorded real run, and the explorer (ARGS=--check compares and exits)
 	@$(BIN)/turnscope demo $(ARGS)
 
-test: .venv/.dev .venv/.phoenix .venv/.pair ## all set-up, then every test, the live pair's as well
+test: .venv/.dev ## all set-up, then every test, the live pair's as well
 	@sh scripts/system.sh
+	@$(BIN)/python tests/outputs/phoenix_setup.py || echo "the tests that need Phoenix will fail" >&2
+	@$(BIN)/python live/setup.py || echo "the tests that need the live pair will fail" >&2
 	@$(BIN)/python -m pytest $(ARGS)
 
-live: .venv/.dev .venv/.pair ## a real vLLM prefill/decode pair, reconciled with its own counters
+live: .venv/.dev ## a real vLLM prefill/decode pair, reconciled with its own counters
+	@$(BIN)/python live/setup.py
 	@$(BIN)/python -m live $(ARGS)
 
-bench: .venv/.dev .venv/.pair ## what the hook costs; writes build/bench.json
-	@$(BIN)/python bench/run.py $(ARGS)
+bench: .venv/.dev ## what the hook costs; writes build/bench.json
+	@$(BIN)/python live/setup.py
+	@$(BIN)/python -m bench.run $(ARGS)
 
 lint: .venv/.dev ## ruff, mypy, import floors, generated files
 	@$(BIN)/ruff check .
@@ -49,6 +53,9 @@ lock: .venv/.tools ## resolve the dependencies anew
 clean: ## remove everything that was set up or built here
 	@rm -rf .venv build
 
+# Engines and Phoenix clash with our dependencies and get environments of their own in build/; their set-up scripts know
+# when there is nothing to do. What cannot be set up does not keep the other tests from running: its own fail and say so.
+
 # The locked versions, as much as each target needs.
 .venv/.tools: scripts/venv.sh
 	@echo "setting up .venv"
@@ -63,13 +70,4 @@ clean: ## remove everything that was set up or built here
 .venv/.dev: .venv/.run
 	@echo "installing what tests and checks use"
 	@$(INSTALL) --requirement requirements.lock
-	@touch $@
-
-# Environments of their own, in build/: they clash with ours. Their scripts say what they do and when there is nothing to do.
-.venv/.phoenix: .venv/.dev tests/outputs/phoenix_setup.py
-	@$(BIN)/python tests/outputs/phoenix_setup.py
-	@touch $@
-
-.venv/.pair: .venv/.dev live/setup.py
-	@$(BIN)/python live/setup.py
 	@touch $@
