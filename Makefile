@@ -17,6 +17,8 @@ help: ## list the targets
 demo: .venv/.run ## the sidecar fed with the recorded real run, and the explorer (ARGS=--check compares and exits)
 	@$(BIN)/turnscope demo $(ARGS)
 
+# Engines and Phoenix clash with our dependencies and get environments of their own in build/; their set-up scripts know
+# when there is nothing to do. What cannot be set up does not keep the other tests from running: its own fail and say so.
 test: .venv/.dev ## all set-up, then every test, the live pair's as well
 	@sh scripts/system.sh
 	@$(BIN)/python tests/outputs/phoenix_setup.py || echo "the tests that need Phoenix will fail" >&2
@@ -52,9 +54,6 @@ lock: .venv/.tools ## resolve the dependencies anew
 
 clean: ## remove everything that was set up or built here
 	@rm -rf .venv build
-
-# Engines and Phoenix clash with our dependencies and get environments of their own in build/; their set-up scripts know
-# when there is nothing to do. What cannot be set up does not keep the other tests from running: its own fail and say so.
 
 # The locked versions, as much as each target needs.
 .venv/.tools: scripts/venv.sh
