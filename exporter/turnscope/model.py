@@ -411,6 +411,9 @@ class EmitterStatus(msgspec.Struct, kw_only=True):
     emitter: Emitter
     engine: str | None = None
     """The engine's bounded name; None for a proxy."""
+    generation: str | None = None
+    """The engine's generation that this process belongs to."""
+    rank: int | None = None
     silent_s: float
     """Since its last event or heartbeat."""
     state: str = "started"
