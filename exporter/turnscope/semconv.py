@@ -18,8 +18,12 @@ EVENT_NAME: Final = "event.name"
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+OPERATION_NAME: Final = "gen_ai.operation.name"
 FINISH_REASON: Final = "gen_ai.response.finish_reasons"
 REQUEST_MODEL: Final = "gen_ai.request.model"
+TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+TURN_ID: Final = "turnscope.turn_id"
+"""On the proxy's spans: the turn's trace id, 32 hex digits."""
 
 
 class EventName(StrEnum):
@@ -169,6 +173,11 @@ def turn_key(prefill_engine_id: str, prefill_request_id: str) -> bytes:
 def hold_key(decode_engine_id: str, decode_request_id: str) -> bytes:
     """The 16-byte trace id of the hold left by (engine, request) on its holder."""
     return _key("turnscope/hold", decode_engine_id, decode_request_id)
+
+
+def span_key(trace_id: bytes, part: str = "turn") -> bytes:
+    """The 8-byte id of one span of a turn's trace; ``turn`` is its root. A proxy links to it before it exists."""
+    return hashlib.sha256(b"turnscope/span\0" + trace_id + b"\0" + part.encode()).digest()[:8]
 
 
 def _key(*parts: str) -> bytes:
