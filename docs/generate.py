@@ -34,14 +34,14 @@ def metrics_page(metrics: dict[str, Metric]) -> str:
     out = [
         _HEAD,
         "# Metrics\n\n"
-        "What `/metrics` serves, from `exporter/turnscope/catalog.py`. Counters never go back and never count a turn "
+        "What `/metrics` serves, from `exporter/turnscope/catalog/`. Counters never go back and never count a turn "
         "twice: a turn is counted once, some seconds after its last fact is in, and facts that come later change the "
         "stored row but not the counters. Not measured is absent, never 0.\n",
     ]
     for owner in dict.fromkeys(m.owner for m in metrics.values()):
         out.append(f"\n## Counted by: {owner}\n\n")
         rows = [
-            (f"`{m.name}`", str(m.kind), m.unit or "1", ", ".join(f"`{x}`" for x in m.labels), _help(m))
+            (f"`{m.name}`", str(m.kind), m.unit or "1", ", ".join(f"`{x}`" for x in m.label_names), _help(m))
             for m in metrics.values()
             if m.owner == owner
         ]

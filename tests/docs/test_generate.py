@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from turnscope.catalog import METRICS, Kind, Metric
+from turnscope.catalog import METRICS, Kind, Label, Metric
 from turnscope.decode import codec
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -50,7 +50,7 @@ def test_a_metrics_labels_buckets_and_unit_are_shown(generate: ModuleType) -> No
         kind=Kind.HISTOGRAM,
         unit="seconds",
         help="Time of x.",
-        labels=("engine", "path"),
+        labels=(Label("engine"), Label("path")),
         buckets=(0.5, 1.0),
         owner="leg",
         diagnostic=True,

@@ -1,0 +1,13 @@
+"""Every metric turnscope exports, declared once: documentation, scrape and tests are made from it."""
+
+from __future__ import annotations
+
+from turnscope.catalog.evidence import EVIDENCE
+from turnscope.catalog.holds import HOLDS
+from turnscope.catalog.labels import NO_ENGINE, label_sets, legal
+from turnscope.catalog.metric import Kind, Label, Metric
+from turnscope.catalog.turns import TURNS
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in (*TURNS, *HOLDS, *EVIDENCE)}
+
+__all__ = ["METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]

@@ -1,0 +1,81 @@
+"""The labels, their closed vocabularies, the buckets, and which label sets are legal."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from turnscope.catalog.metric import Kind, Label, Metric
+from turnscope.semconv import (
+    Direction,
+    EventName,
+    HoldKind,
+    HoldOutcome,
+    Path,
+    Reason,
+    Role,
+    Suspicion,
+)
+
+NO_ENGINE = "none"
+"""The ``engine`` of what reached no engine, or none that a hook told of."""
+
+FINISH_REASONS = ("stop", "length", "abort", "error", "repetition", "other")
+EMITTER_KINDS = ("engine", "worker", "proxy", "other")
+REQUEST_SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
+EXPIRED = ("hold", "lease", "declined")
+ENTITIES = ("turn", "hold")
+FRAGMENTS = ("decode", "transfer", "hold")
+YES_NO = ("yes", "no")
+
+_FETCHED = frozenset({Path.REVERSE_FETCH, Path.MIXED})
+_NEVER_MEASURED = frozenset({Reason.REJECTED_BY_FRONTEND, Reason.STUCK})
+_NEEDS_SPLIT = frozenset({Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD})
+
+# --- labels
+ENGINE = Label("engine")
+PATH = Label("path", tuple(Path))
+DIRECTION = Label("direction", tuple(Direction))
+HOLD = (Label("kind", tuple(HoldKind)), Label("outcome", tuple(HoldOutcome)))
+EMITTER_KIND = Label("emitter_kind", EMITTER_KINDS)
+EVENT = Label("event", tuple(str(event).removeprefix("turnscope.") for event in EventName))
+SUSPICION = Label("kind", tuple(Suspicion))
+
+SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
+TRANSFER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+HOLD_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0)
+DURATION_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+
+PREFILLS = (Role.PREFILL, Role.BOTH, Role.AGGREGATED)
+DECODES = (Role.DECODE, Role.BOTH, Role.AGGREGATED)
+
+
+def legal(path: Path, reason: Reason) -> bool:
+    """Whether a turn can have this path and this reason: ``none`` belongs to what was fetched, and only to that."""
+    if path in _FETCHED:
+        return reason is Reason.NONE
+    if reason is Reason.NONE:
+        return False
+    if path is Path.UNKNOWN:
+        return reason not in _NEEDS_SPLIT
+    if path is Path.RECOMPUTE and reason is Reason.LOCAL_HIT_COVERS:
+        return False
+    return reason not in _NEVER_MEASURED
+
+
+def label_sets(metric: Metric, engines: Mapping[str, Role]) -> Iterator[tuple[str, ...]]:
+    """Every label set that ``metric`` can have with these engines (name to role): exported at 0 from the start.
+
+    An ``info`` has none, its values are free; ``engine`` also takes ``none`` where a turn may reach no engine.
+    """
+    if metric.kind is Kind.INFO:
+        return
+    names = tuple(name for name, role in engines.items() if role in metric.roles)
+    axes = [label.values if label.values is not None else (*names, *_outside(metric)) for label in metric.labels]
+    for values in itertools.product(*axes):
+        if metric.label_names[-2:] != ("path", "reason") or legal(Path(values[-2]), Reason(values[-1])):
+            yield values
+
+
+def _outside(metric: Metric) -> tuple[str, ...]:
+    return (NO_ENGINE,) if metric.owner == "turn shard" else ()

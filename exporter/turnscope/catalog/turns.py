@@ -1,0 +1,164 @@
+"""Metrics of turns, of the engine requests they are made of, and of transfers."""
+
+from __future__ import annotations
+
+from turnscope.catalog.labels import (
+    DECODES,
+    DIRECTION,
+    DURATION_SECONDS,
+    ENGINE,
+    FINISH_REASONS,
+    PATH,
+    PREFILLS,
+    REQUEST_SOURCES,
+    SECONDS,
+    TRANSFER_SECONDS,
+    YES_NO,
+)
+from turnscope.catalog.metric import Kind, Label, Metric
+from turnscope.semconv import Leg, Reason, Role, Status, TokenSource, TransferState
+
+TURNS = (
+    # --- turns
+    Metric(
+        name="turnscope_turns_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns finalised, by where reused prompt tokens came from (path) and why there was no (more) reverse "
+        "fetch (reason). A retried turn counts once. engine: the prefill engine, or none.",
+        labels=(ENGINE, PATH, Label("reason", tuple(Reason))),
+        owner="turn shard",
+        roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_turns_ended_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns finalised, by how they ended. engine: the prefill engine, or none.",
+        labels=(ENGINE, Label("status", tuple(Status))),
+        owner="turn shard",
+        roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_prompt_tokens_total",
+        kind=Kind.COUNTER,
+        unit="tokens",
+        help="Prompt tokens of turns by what really happened to them on the prefill engine: a failed load counts as "
+        "computed. computed: not (yet) told apart into recomputed and new.",
+        labels=(ENGINE, Label("source", tuple(TokenSource))),
+        owner="turn shard",
+        roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_output_tokens_total",
+        kind=Kind.COUNTER,
+        unit="tokens",
+        help="Tokens generated for turns. engine: the decode engine, or none when only the proxy reported them.",
+        labels=(ENGINE,),
+        owner="turn shard",
+        roles=DECODES,
+    ),
+    Metric(
+        name="turnscope_answers_total",
+        kind=Kind.COUNTER,
+        unit="answers",
+        help="Finished answers seen by the proxy hook, by whether they were streamed and whether D's handle was in "
+        "them. Streamed answers without a handle mean that no later turn can be fetched.",
+        labels=(ENGINE, Label("streamed", YES_NO), Label("handle", YES_NO)),
+        owner="turn shard",
+        roles=DECODES,
+    ),
+    Metric(
+        name="turnscope_ttft_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="Client's request reaching the proxy to its first content byte. Absent without the proxy hook.",
+        labels=(PATH,),
+        buckets=SECONDS,
+        owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_turn_duration_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="Client's request reaching the proxy to its last byte. Absent without the proxy hook.",
+        labels=(PATH,),
+        buckets=DURATION_SECONDS,
+        owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_prefill_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="Prefill leg of a turn, from its engine accepting the request to its end, queueing included.",
+        labels=(ENGINE, PATH),
+        buckets=SECONDS,
+        owner="turn shard",
+        roles=(Role.PREFILL, Role.BOTH),
+    ),
+    Metric(
+        name="turnscope_turns_open",
+        kind=Kind.GAUGE,
+        unit="turns",
+        help="Turns not ended, by the last heartbeats. stuck: open on a prefill engine for longer than the limit.",
+        labels=(Label("state", ("running", "stuck")),),
+        owner="turn shard",
+    ),
+    # --- engine requests, as the engine counts
+    Metric(
+        name="turnscope_requests_total",
+        kind=Kind.COUNTER,
+        unit="requests",
+        help="Engine requests ended, by their part of the turn and vLLM's finish reason. A turn has two or more.",
+        labels=(ENGINE, Label("leg", tuple(Leg)), Label("finish_reason", FINISH_REASONS)),
+        owner="leg",
+    ),
+    Metric(
+        name="turnscope_request_prompt_tokens_total",
+        kind=Kind.COUNTER,
+        unit="tokens",
+        help="Prompt tokens of engine requests by source as the engine itself reported them: equals "
+        "vllm:prompt_tokens_by_source_total. Keeps failed loads as external; use turnscope_prompt_tokens_total for "
+        "what happened.",
+        labels=(ENGINE, Label("source", REQUEST_SOURCES)),
+        owner="leg",
+    ),
+    Metric(
+        name="turnscope_inconsistent_input_total",
+        kind=Kind.COUNTER,
+        unit="requests",
+        help="Engine requests whose reported token numbers were impossible (negative, or more than the prompt) and "
+        "were clamped.",
+        labels=(ENGINE,),
+        owner="leg",
+        diagnostic=True,
+    ),
+    # --- transfers
+    Metric(
+        name="turnscope_transfer_reads_total",
+        kind=Kind.COUNTER,
+        unit="reads",
+        help="Reads of another engine's blocks, one per transfer and rank, counted on the reader by how they ended. "
+        "done equals vllm:nixl_bytes_transferred_count.",
+        labels=(ENGINE, DIRECTION, Label("state", tuple(TransferState))),
+        owner="transfer",
+    ),
+    Metric(
+        name="turnscope_transfer_bytes_total",
+        kind=Kind.COUNTER,
+        unit="bytes",
+        help="Bytes read from another engine, on the wire, counted on the reader: equals "
+        "vllm:nixl_bytes_transferred_sum.",
+        labels=(ENGINE, DIRECTION),
+        owner="transfer",
+    ),
+    Metric(
+        name="turnscope_transfer_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="Duration of one rank's finished read: an upper bound, it includes up to one engine step.",
+        labels=(ENGINE, DIRECTION),
+        buckets=TRANSFER_SECONDS,
+        owner="transfer",
+    ),
+)
