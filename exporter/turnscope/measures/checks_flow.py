@@ -1,0 +1,143 @@
+"""Do handles and session ids make their way round: D, proxy, P?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from turnscope.measures.finding import Finding, Severity
+from turnscope.model import SystemStatus
+from turnscope.semconv import Reason
+
+
+def _turns(status: SystemStatus, reason: Reason) -> int:
+    return sum(engine.reasons.get(reason, 0) for engine in status.assembly.engines)
+
+
+def streamed_without_handle(status: SystemStatus) -> Iterator[Finding]:
+    """One finding per D whose streamed answers carry no handle although the feature is on."""
+    for engine in status.assembly.engines:
+        if engine.engine.bidirectional and engine.streamed_answers and not engine.streamed_handles:
+            if engine.plain_handles:
+                plain = f" Its {engine.plain_handles} answers that were not streamed did carry one."
+            else:
+                plain = ""
+            yield Finding(
+                severity=Severity.ERROR,
+                check="streamed_without_handle",
+                where=engine.name,
+                what=f"Reverse transfer is enabled, and of {engine.streamed_answers} streamed answers none carried a "
+                f"handle: the next turn recomputes, quietly.{plain}",
+                fix="vLLM up to 0.32 leaves kv_transfer_params out of streamed answers: use a version or a patch that "
+                "sends it in the last chunk, or let the proxy ask D without streaming.",
+            )
+
+
+def handles_never_given(status: SystemStatus) -> Iterator[Finding]:
+    """D's answers carry handles, later turns come without."""
+    answered = sum(e.streamed_handles + e.plain_handles for e in status.assembly.engines)
+    kept_back = _turns(status, Reason.HANDLE_NOT_GIVEN)
+    given = sum(e.handles_in for e in status.assembly.engines if e.engine.role != "decode")
+    if answered and kept_back and not given:
+        yield Finding(
+            severity=Severity.ERROR,
+            check="handles_never_given",
+            where="proxy",
+            what=f"D's answers carried {answered} handles, and the proxy gave none of them to a later turn "
+            f"({kept_back} turns could have used one).",
+            fix="Use a proxy that keeps D's kv_transfer_params by session and sends them with the next turn's prefill "
+            "request; stateless routers do not.",
+        )
+
+
+def expiry_dropped(status: SystemStatus) -> Iterator[Finding]:
+    """D sends the expiry, P gets handles without it."""
+    if not any(e.handles_out_with_expiry for e in status.assembly.engines if e.engine.role != "prefill"):
+        return
+    for engine in status.assembly.engines:
+        if engine.engine.role != "decode" and engine.handles_in_without_expiry:
+            yield Finding(
+                severity=Severity.ERROR,
+                check="expiry_dropped",
+                where=engine.name,
+                what=f"{engine.handles_in_without_expiry} of {engine.handles_in} handles came without "
+                "remote_blocks_expiry_time, "
+                "which D had sent: P then cannot tell that a hold has ended and may read other users' blocks.",
+                fix="Let the proxy or router pass kv_transfer_params on whole.",
+            )
+
+
+def given_too_late(status: SystemStatus) -> Iterator[Finding]:
+    """The proxy keeps handles longer than D keeps the blocks."""
+    late = _turns(status, Reason.DECLINED_EXPIRED)
+    if late:
+        ttls = [
+            e.engine.hold_ttl_ns for e in status.assembly.engines if e.engine.role != "prefill" and e.engine.hold_ttl_ns
+        ]
+        limit = f" (here {min(ttls) / 1e9 - 5:g} s)" if ttls else ""
+        yield Finding(
+            severity=Severity.ERROR,
+            check="given_too_late",
+            where="proxy",
+            what=f"{late} turns brought a handle whose hold had ended or was within 5 s of it. With "
+            "kv_load_failure_policy 'fail', the default, such a turn fails.",
+            fix=f"Let the proxy forget a handle at D's decoder_kv_blocks_ttl less 5 s{limit}; its own default is 450 "
+            "s.",
+        )
+
+
+def no_session_ids(status: SystemStatus) -> Iterator[Finding]:
+    """Without a session id no turn can be given the handle of the one before it."""
+    total, without = status.assembly.attempts, status.assembly.attempts_without_session
+    if without and 10 * without >= total:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="no_session_ids",
+            where="clients",
+            what=f"{without} of {total} requests named no session: they cannot reuse anything and are shown as "
+            "unattributed.",
+            fix="Send the header X-Session-ID (strict front ends refuse a body field that they do not know), or "
+            "conversation_id in the body where the proxy expects it.",
+        )
+
+
+def rejected_by_frontend(status: SystemStatus) -> Iterator[Finding]:
+    """Requests that an engine's front end refused."""
+    refused = _turns(status, Reason.REJECTED_BY_FRONTEND)
+    if refused:
+        yield Finding(
+            severity=Severity.ERROR,
+            check="rejected_by_frontend",
+            where="engines' front end",
+            what=f"{refused} turns were refused with a 4xx status before they reached an engine.",
+            fix="If clients send conversation_id in the body, send the header X-Session-ID instead; otherwise see the "
+            "answer's text.",
+        )
+
+
+def stuck(status: SystemStatus) -> Iterator[Finding]:
+    """Turns that vanished from every gauge of the engine."""
+    if status.assembly.stuck_turns:
+        yield Finding(
+            severity=Severity.ERROR,
+            check="stuck",
+            where="prefill engines",
+            what=f"{status.assembly.stuck_turns} turns are stuck: their engine promised a load and queued no read, so "
+            "they will never answer, while the engine says running = waiting = 0.",
+            fix="Time out and retry them at the proxy. Known triggers: P without bidirectional_kv_xfer, P with a host "
+            "buffer, preemption or a failed load under kv_load_failure_policy 'recompute'.",
+        )
+
+
+def suspicious(status: SystemStatus) -> Iterator[Finding]:
+    """Answers that may be wrong."""
+    kinds = {kind: n for kind, n in status.assembly.suspicions.items() if n}
+    if kinds:
+        listed = ", ".join(f"{n} x {kind}" for kind, n in sorted(kinds.items()))
+        yield Finding(
+            severity=Severity.ERROR,
+            check="suspicious",
+            where="turns",
+            what=f"There is evidence that answers were made from wrong KV: {listed}.",
+            fix="Look the turns up in the explorer; see that handles are used once, in time, and only for a history "
+            "that still begins as it did.",
+        )

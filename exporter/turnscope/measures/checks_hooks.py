@@ -1,0 +1,174 @@
+"""Is each hook there, and is everything it says heard?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from turnscope.measures.finding import Finding, Severity
+from turnscope.model import EmitterStatus, SystemStatus
+from turnscope.semconv import Role
+
+SILENT_S: Final = 15.0
+"""Three heartbeats."""
+CLOCK_S: Final = 2.0
+"""More than a batch may take on its way; times of turns are off by as much."""
+
+_ENGINE_LINES: Final = (
+    "In the engine's environment: pip install turnscope; then start it with "
+    "TURNSCOPE_ENDPOINT=http://127.0.0.1:4317 vllm serve ... (this sidecar's address). "
+    "One line in the engine's log says that the hook is active."
+)
+_PROXY_LINES: Final = (
+    "In the proxy's environment: pip install turnscope; then start it with "
+    "TURNSCOPE_ENDPOINT=http://127.0.0.1:4317 turnscope run proxy.py ... (this sidecar's address)."
+)
+
+
+def _place(source: EmitterStatus) -> str:
+    rank = f" rank {source.rank}" if source.rank is not None else ""
+    who = f"{source.engine} ({source.emitter.kind}{rank})" if source.engine else source.emitter.kind
+    return f"{who}, process {source.emitter.pid} on {source.emitter.host or 'an unnamed host'}"
+
+
+def _present(status: SystemStatus) -> Iterator[EmitterStatus]:
+    """The processes that should be talking: not stopped, and not replaced by a newer start of their engine."""
+    newest = {engine.name: engine.engine.generation for engine in status.assembly.engines}
+    for source in status.assembly.emitters:
+        replaced = source.engine is not None and newest.get(source.engine) != source.generation
+        if source.state != "stopping" and not replaced:
+            yield source
+
+
+def no_engine(status: SystemStatus) -> Iterator[Finding]:
+    """No engine has ever said anything."""
+    if not any(s.emitter.kind != "proxy" for s in status.assembly.emitters):
+        yield Finding(
+            severity=Severity.ERROR,
+            check="no_engine",
+            where="engines",
+            what="No engine hook has been heard: nothing is known of prefill, decode, transfers or holds.",
+            fix=_ENGINE_LINES,
+        )
+
+
+def no_proxy(status: SystemStatus) -> Iterator[Finding]:
+    """Engines talk, the proxy does not."""
+    kinds = {s.emitter.kind for s in status.assembly.emitters}
+    if kinds - {"proxy"} and "proxy" not in kinds:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="no_proxy",
+            where="proxy",
+            what="No proxy hook has been heard: TTFT, sessions of clients that send no X-Session-ID, retries, finish "
+            "reasons and whether streamed answers carry handles are unknown.",
+            fix=_PROXY_LINES,
+        )
+
+
+def one_side_missing(status: SystemStatus) -> Iterator[Finding]:
+    """A prefill engine without any decode engine, or the other way round."""
+    roles = {str(engine.engine.role) for engine in status.assembly.engines}
+    if Role.BOTH in roles:
+        return
+    for here, missing in ((Role.PREFILL, Role.DECODE), (Role.DECODE, Role.PREFILL)):
+        if here in roles and missing not in roles:
+            yield Finding(
+                severity=Severity.ERROR,
+                check="one_side_missing",
+                where=f"{missing} engines",
+                what=f"A {here} engine is heard, but no {missing} engine: turns stay without that leg.",
+                fix=_ENGINE_LINES,
+            )
+
+
+def switched_off(status: SystemStatus) -> Iterator[Finding]:
+    """A hook that switched itself off, or was."""
+    for source in _present(status):
+        if source.state == "switched_off":
+            yield Finding(
+                severity=Severity.ERROR,
+                check="switched_off",
+                where=_place(source),
+                what=f"The hook is switched off: {source.message or 'it gave no cause'}.",
+                fix="Remove the file that TURNSCOPE_OFF_FILE names if it was meant to be on; after errors of its own "
+                "the hook stays off until the process restarts: report the message.",
+            )
+
+
+def silent(status: SystemStatus) -> Iterator[Finding]:
+    """A process that misses its heartbeats and has not said goodbye."""
+    for source in _present(status):
+        if source.silent_s > SILENT_S and source.state != "switched_off":
+            yield Finding(
+                severity=Severity.ERROR,
+                check="silent",
+                where=_place(source),
+                what=f"Nothing heard for {source.silent_s:.0f} s, more than three heartbeats.",
+                fix="See whether the process lives and still reaches this sidecar; the hook keeps what it can "
+                "meanwhile and counts what it had to drop.",
+            )
+
+
+def lost_events(status: SystemStatus) -> Iterator[Finding]:
+    """Events that were numbered and never arrived."""
+    for source in status.assembly.emitters:
+        if source.dropped or source.missing > source.dropped:
+            unexplained = max(0, source.missing - source.dropped)
+            cause = f"{source.dropped} dropped by the process" + (
+                f", {unexplained} lost on the way" if unexplained else ""
+            )
+            yield Finding(
+                severity=Severity.WARNING,
+                check="lost_events",
+                where=_place(source),
+                what=f"Events are missing: {cause}. Turns of that time may lack a leg.",
+                fix="Dropped events mean that this sidecar could not be reached or was too slow for a while; events "
+                "lost on the way point at a collector between.",
+            )
+
+
+def hook_errors(status: SystemStatus) -> Iterator[Finding]:
+    """Exceptions inside the hook, caught and counted."""
+    for source in status.assembly.emitters:
+        if source.errors:
+            yield Finding(
+                severity=Severity.WARNING,
+                check="hook_errors",
+                where=_place(source),
+                what=f"{source.errors} errors inside the hook; serving was not affected, the facts of those moments "
+                "are missing.",
+                fix="Its log names the first one: report it with the engine's version.",
+            )
+
+
+def versions_differ(status: SystemStatus) -> Iterator[Finding]:
+    """Hooks of more than one version of turnscope, or another than the sidecar's."""
+    versions = {s.emitter.version for s in _present(status) if s.emitter.version}
+    if versions - {status.exporter.version}:
+        heard = ", ".join(sorted(versions))
+        yield Finding(
+            severity=Severity.WARNING,
+            check="versions_differ",
+            where="turnscope",
+            what=f"This sidecar is version {status.exporter.version}, hooks are {heard}.",
+            fix="Install one version everywhere: a field that one side does not know is missing without a word.",
+        )
+
+
+def clock_off(status: SystemStatus) -> Iterator[Finding]:
+    """A host whose clock differs from the sidecar's."""
+    worst: dict[str, float] = {}
+    for source in _present(status):
+        offset = source.clock_offset_s
+        if offset is not None and abs(offset) > abs(worst.get(source.emitter.host, CLOCK_S)):
+            worst[source.emitter.host] = offset
+    for host, offset in worst.items():
+        yield Finding(
+            severity=Severity.WARNING,
+            check="clock_off",
+            where=f"host {host or 'without a name'}",
+            what=f"Its clock is {abs(offset):.1f} s {'behind' if offset > 0 else 'ahead of'} this sidecar's, or its "
+            "batches take that long: times of its turns are off by as much.",
+            fix="Keep the hosts' clocks in step (chrony or systemd-timesyncd).",
+        )

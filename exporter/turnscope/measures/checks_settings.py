@@ -1,0 +1,173 @@
+"""Do the engines' settings fit each other?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from turnscope.measures.finding import Finding, Severity
+from turnscope.model import EngineStatus, SystemStatus
+from turnscope.semconv import Reason, Role
+
+DECLINE_MARGIN_NS: Final = 5_000_000_000
+"""P declines a read that would begin later than this before the hold's end."""
+ENOUGH: Final = 10
+"""Turns before a share is judged."""
+
+_EXTRA = '--kv-transfer-config {..., "kv_connector_extra_config": {"bidirectional_kv_xfer": true}}'
+
+
+def _side(status: SystemStatus, role: Role) -> list[EngineStatus]:
+    return [e for e in status.assembly.engines if e.engine.role in (role, Role.BOTH)]
+
+
+def _differs(status: SystemStatus, value: Callable[[EngineStatus], Any]) -> str:
+    """``""`` when all P and D engines agree (unknown agrees with everything), else each value and who has it."""
+    holders: dict[Any, list[str]] = {}
+    for engine in status.assembly.engines:
+        if engine.engine.role != Role.AGGREGATED and value(engine) is not None:
+            holders.setdefault(value(engine), []).append(engine.name)
+    if len(holders) < 2:
+        return ""
+    return "; ".join(f"{found} on {', '.join(names)}" for found, names in sorted(holders.items(), key=str))
+
+
+def no_connector(status: SystemStatus) -> Iterator[Finding]:
+    """An engine without KV transfer beside engines with it, or a connector that turnscope does not measure."""
+    disaggregated = any(e.engine.connector for e in status.assembly.engines)
+    for engine in status.assembly.engines:
+        connector = engine.engine.connector
+        if connector is None and disaggregated:
+            yield Finding(
+                severity=Severity.WARNING,
+                check="no_connector",
+                where=engine.name,
+                what="It runs without a KV connector while others have one: it neither hands over nor fetches.",
+                fix="Start it with --kv-transfer-config if it belongs to the prefill/decode pair.",
+            )
+        elif connector is not None and not connector.startswith(("Nixl", "Multi")):
+            yield Finding(
+                severity=Severity.NOTE,
+                check="no_connector",
+                where=engine.name,
+                what=f"Its connector is {connector}: tokens are counted, bytes and times of transfers are not "
+                "measured.",
+                fix="Transfers are measured for NixlConnector, alone or inside a MultiConnector.",
+            )
+
+
+def bidirectional_off(status: SystemStatus) -> Iterator[Finding]:
+    """The feature is on for one side only, or for none."""
+    prefill = [e for e in _side(status, Role.PREFILL) if e.engine.bidirectional is not None]
+    decode = [e for e in _side(status, Role.DECODE) if e.engine.bidirectional is not None]
+    if not prefill or not decode:
+        return
+    if not any(e.engine.bidirectional for e in prefill + decode):
+        yield Finding(
+            severity=Severity.NOTE,
+            check="bidirectional_off",
+            where="all engines",
+            what="Bidirectional KV transfer is off: no turn can fetch back what an earlier one left on D.",
+            fix=f"To use it, start P and D with {_EXTRA}.",
+        )
+        return
+    for engine in prefill:
+        if not engine.engine.bidirectional:
+            yield Finding(
+                severity=Severity.ERROR,
+                check="bidirectional_off",
+                where=engine.name,
+                what="Bidirectional KV transfer is off here and on at D: a turn that brings D's handle hangs for ever, "
+                "and the engine's own gauges show nothing running or waiting.",
+                fix=f"Start it with {_EXTRA}, or switch the feature off on D.",
+            )
+    for engine in decode:
+        if not engine.engine.bidirectional:
+            yield Finding(
+                severity=Severity.WARNING,
+                check="bidirectional_off",
+                where=engine.name,
+                what="Bidirectional KV transfer is off here and on at P: this engine holds nothing, so the next turn "
+                "recomputes.",
+                fix=f"Start it with {_EXTRA}.",
+            )
+
+
+def block_sizes_differ(status: SystemStatus) -> Iterator[Finding]:
+    """Blocks of different sizes are read piece by piece, or not at all."""
+    difference = _differs(status, lambda e: e.engine.block_size)
+    if difference:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="block_sizes_differ",
+            where="engines",
+            what=f"Block sizes differ: {difference}.",
+            fix="Give all engines one --block-size: with different ones transfers are slower, or are refused.",
+        )
+
+
+def vllm_versions_differ(status: SystemStatus) -> Iterator[Finding]:
+    """The transfer protocol is not promised between versions."""
+    difference = _differs(status, lambda e: e.engine.vllm_version)
+    if difference:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="vllm_versions_differ",
+            where="engines",
+            what=f"vLLM's versions differ: {difference}.",
+            fix="Run one version on all engines: handles and handshakes may differ between versions.",
+        )
+
+
+def threshold_odd(status: SystemStatus) -> Iterator[Finding]:
+    """A threshold that fetches single tokens, or that most turns stay under."""
+    for engine in _side(status, Role.PREFILL):
+        threshold = engine.engine.recompute_threshold
+        below = engine.reasons.get(Reason.BELOW_THRESHOLD, 0)
+        if threshold == 0:
+            yield Finding(
+                severity=Severity.NOTE,
+                check="threshold_odd",
+                where=engine.name,
+                what="kv_recompute_threshold is 0: it waits for a transfer even for a single token.",
+                fix="A value near the default of 64 recomputes what is cheaper to recompute.",
+            )
+        elif threshold and engine.handles_in >= ENOUGH and 2 * below > engine.handles_in:
+            yield Finding(
+                severity=Severity.WARNING,
+                check="threshold_odd",
+                where=engine.name,
+                what=f"{below} of {engine.handles_in} turns with a handle stayed under kv_recompute_threshold "
+                f"{threshold} and recomputed on purpose.",
+                fix="Lower the threshold if fetching that much is faster than computing it; if P's own cache covers "
+                "most of each turn, this is as it should be.",
+            )
+
+
+def prefix_caching_off(status: SystemStatus) -> Iterator[Finding]:
+    """P keeps nothing itself: the published benchmark's setting, not a production one."""
+    for engine in _side(status, Role.PREFILL):
+        if engine.engine.prefix_caching is False:
+            yield Finding(
+                severity=Severity.NOTE,
+                check="prefix_caching_off",
+                where=engine.name,
+                what="Prefix caching is off on P: every turn without a fetch computes its whole prompt.",
+                fix="Remove --no-enable-prefix-caching unless it emulates misses for a measurement.",
+            )
+
+
+def hold_shorter_than_margin(status: SystemStatus) -> Iterator[Finding]:
+    """P's safety margin eats the whole hold."""
+    for engine in _side(status, Role.DECODE):
+        ttl = engine.engine.hold_ttl_ns
+        if ttl is not None and ttl <= DECLINE_MARGIN_NS:
+            yield Finding(
+                severity=Severity.ERROR,
+                check="hold_shorter_than_margin",
+                where=engine.name,
+                what=f"decoder_kv_blocks_ttl is {ttl / 1e9:g} s, and P declines within 5 s of a hold's end: it "
+                "declines always.",
+                fix="Set decoder_kv_blocks_ttl to the longest usual pause between turns, plus 5 s; the default is 480 "
+                "s.",
+            )

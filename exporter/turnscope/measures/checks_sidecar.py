@@ -1,0 +1,88 @@
+"""Is the sidecar itself well?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from turnscope.measures.finding import Finding, Severity
+from turnscope.model import SystemStatus
+
+SCRAPE_S: Final = 120.0
+"""Two of the usual intervals; and a sidecar younger than this has not been missed yet."""
+
+
+def journal_fails(status: SystemStatus) -> Iterator[Finding]:
+    """What cannot be journalled is not acknowledged, so hooks keep it until they must drop it."""
+    if status.exporter.journal_error:
+        yield Finding(
+            severity=Severity.ERROR,
+            check="journal_fails",
+            where="sidecar's journal",
+            what=f"Its last write failed: {status.exporter.journal_error}. Nothing new is accepted.",
+            fix="Make room or give write permission; hooks send again what was not acknowledged, as long as they can "
+            "keep it.",
+        )
+
+
+def store_fails(status: SystemStatus) -> Iterator[Finding]:
+    """Rows wait in memory and journal while the store cannot be written."""
+    if status.exporter.store_error:
+        yield Finding(
+            severity=Severity.ERROR,
+            check="store_fails",
+            where="sidecar's store",
+            what=f"Its last write failed: {status.exporter.store_error}. The explorer shows nothing newer.",
+            fix="Make room, give write permission or mend the connection; what is in the journal is written then.",
+        )
+
+
+def traces_fail(status: SystemStatus) -> Iterator[Finding]:
+    """The backend of turn traces does not take them."""
+    if status.exporter.traces_error:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="traces_fail",
+            where=status.exporter.traces_endpoint or "trace backend",
+            what=f"The last export of turn traces failed: {status.exporter.traces_error}.",
+            fix="Check the address and protocol of --export-otlp (OTLP over gRPC, usually port 4317).",
+        )
+
+
+def records_rejected(status: SystemStatus) -> Iterator[Finding]:
+    """Somebody sends records that cannot be read."""
+    if status.exporter.rejected_records:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="records_rejected",
+            where="sidecar's receiver",
+            what=f"{status.exporter.rejected_records} records claimed to be turnscope's and could not be read.",
+            fix="Use one version of turnscope everywhere; a collector between must not change attribute types.",
+        )
+
+
+def not_scraped(status: SystemStatus) -> Iterator[Finding]:
+    """Nobody reads the metrics."""
+    exporter = status.exporter
+    since = exporter.uptime_s if exporter.last_scrape_s is None else exporter.last_scrape_s
+    if since > SCRAPE_S:
+        never = exporter.last_scrape_s is None
+        yield Finding(
+            severity=Severity.NOTE,
+            check="not_scraped",
+            where="sidecar's /metrics",
+            what="Nobody has ever scraped it." if never else f"Last scraped {since:.0f} s ago.",
+            fix="Add the sidecar's address (port 9464) to Prometheus' scrape_configs.",
+        )
+
+
+def replaying(status: SystemStatus) -> Iterator[Finding]:
+    """What is said above is not complete yet."""
+    if status.exporter.replaying:
+        yield Finding(
+            severity=Severity.NOTE,
+            check="replaying",
+            where="sidecar",
+            what="It has just started and still reads its journal: these findings are not complete.",
+            fix="Ask again in half a minute.",
+        )

@@ -1,0 +1,53 @@
+"""What is wrong, or odd, in a system that turnscope watches: from its status to findings with their fixes.
+
+Each check is a function from the status to its findings. Adding one costs a function here or in
+a sibling, its entry in ``CHECKS`` and a test that it fires and nearly fires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from turnscope.measures import checks_flow, checks_hooks, checks_settings, checks_sidecar
+from turnscope.measures.finding import Finding, Severity
+from turnscope.model import SystemStatus
+
+CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
+    checks_hooks.no_engine,
+    checks_hooks.no_proxy,
+    checks_hooks.one_side_missing,
+    checks_hooks.switched_off,
+    checks_hooks.silent,
+    checks_hooks.lost_events,
+    checks_hooks.hook_errors,
+    checks_hooks.versions_differ,
+    checks_hooks.clock_off,
+    checks_settings.no_connector,
+    checks_settings.bidirectional_off,
+    checks_settings.block_sizes_differ,
+    checks_settings.vllm_versions_differ,
+    checks_settings.threshold_odd,
+    checks_settings.prefix_caching_off,
+    checks_settings.hold_shorter_than_margin,
+    checks_flow.streamed_without_handle,
+    checks_flow.handles_never_given,
+    checks_flow.expiry_dropped,
+    checks_flow.given_too_late,
+    checks_flow.no_session_ids,
+    checks_flow.rejected_by_frontend,
+    checks_flow.stuck,
+    checks_flow.suspicious,
+    checks_sidecar.journal_fails,
+    checks_sidecar.store_fails,
+    checks_sidecar.traces_fail,
+    checks_sidecar.records_rejected,
+    checks_sidecar.not_scraped,
+    checks_sidecar.replaying,
+)
+
+
+def findings(status: SystemStatus) -> list[Finding]:
+    """All findings, the most severe first, in the order of ``CHECKS`` within a severity."""
+    found = [finding for check in CHECKS for finding in check(status)]
+    return sorted(found, key=lambda f: list(Severity).index(f.severity))

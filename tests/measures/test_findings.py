@@ -1,0 +1,319 @@
+"""Every finding fires on its cause and keeps quiet just before it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.measures.healthy import healthy_status
+from turnscope.measures.findings import CHECKS, findings
+from turnscope.model import EmitterStatus, EngineStatus, SystemStatus
+
+Change = Callable[[SystemStatus], None]
+
+
+def _source(status: SystemStatus, kind: str, engine: str | None = None) -> EmitterStatus:
+    return next(s for s in status.assembly.emitters if s.emitter.kind == kind and engine in (None, s.engine))
+
+
+def _engine(status: SystemStatus, name: str) -> EngineStatus:
+    return next(e for e in status.assembly.engines if e.name == name)
+
+
+def _emitter(kind: str, engine: str | None = None, **values: Any) -> Change:
+    def change(status: SystemStatus) -> None:
+        for name, value in values.items():
+            setattr(_source(status, kind, engine), name, value)
+
+    return change
+
+
+def _engine_count(name: str, **values: Any) -> Change:
+    def change(status: SystemStatus) -> None:
+        for field, value in values.items():
+            setattr(_engine(status, name), field, value)
+
+    return change
+
+
+def _setting(name: str, **values: Any) -> Change:
+    def change(status: SystemStatus) -> None:
+        engine = _engine(status, name)
+        engine.engine = msgspec.structs.replace(engine.engine, **values)
+
+    return change
+
+
+def _assembly(**values: Any) -> Change:
+    def change(status: SystemStatus) -> None:
+        for field, value in values.items():
+            setattr(status.assembly, field, value)
+
+    return change
+
+
+def _exporter(**values: Any) -> Change:
+    def change(status: SystemStatus) -> None:
+        for field, value in values.items():
+            setattr(status.exporter, field, value)
+
+    return change
+
+
+def _without(kind: str | None = None, engine: str | None = None) -> Change:
+    def change(status: SystemStatus) -> None:
+        state = status.assembly
+        state.emitters = [
+            s for s in state.emitters if s.emitter.kind != kind and (engine is None or s.engine != engine)
+        ]
+        state.engines = [e for e in state.engines if e.name != engine and kind != "engine"]
+
+    return change
+
+
+def _version(version: str) -> Change:
+    def change(status: SystemStatus) -> None:
+        source = _source(status, "proxy")
+        source.emitter = msgspec.structs.replace(source.emitter, version=version)
+
+    return change
+
+
+def _all(*changes: Change) -> Change:
+    def change(status: SystemStatus) -> None:
+        for one in changes:
+            one(status)
+
+    return change
+
+
+BOTH_OFF = _all(_setting("prefill-0", bidirectional=False), _setting("decode-0", bidirectional=False))
+D_TALKS = _engine_count("decode-0", handles_out=20, handles_out_with_expiry=20)
+
+# check, what fires it, who must be named, what nearly fires it
+CASES: list[tuple[str, Change, str, Change]] = [
+    ("no_engine", _without("engine"), "engines", _without(engine="decode-0")),
+    ("no_proxy", _without("proxy"), "proxy", _without("engine")),
+    ("one_side_missing", _without(engine="decode-0"), "decode engines", _setting("decode-0", role="both")),
+    ("one_side_missing", _without(engine="prefill-0"), "prefill engines", _setting("prefill-0", role="both")),
+    (
+        "switched_off",
+        _emitter("engine", "decode-0", state="switched_off", message="5 errors in a row"),
+        "decode-0 (engine), process 12 on host-d",
+        _emitter("engine", "decode-0", state="stopping"),
+    ),
+    (
+        "silent",
+        _emitter("engine", "prefill-0", silent_s=15.1),
+        "prefill-0 (engine), process 11 on host-p",
+        _emitter("engine", "prefill-0", silent_s=15.0),
+    ),
+    (
+        "silent",
+        _emitter("proxy", silent_s=60.0),
+        "proxy, process 13 on host-x",
+        _emitter("proxy", silent_s=60.0, state="stopping"),
+    ),
+    (
+        "silent",
+        _emitter("engine", "decode-0", silent_s=60.0),
+        "decode-0",
+        _emitter("engine", "decode-0", silent_s=60.0, generation="old"),
+    ),
+    ("lost_events", _emitter("proxy", dropped=3, missing=3), "proxy", _emitter("proxy", received=900)),
+    ("lost_events", _emitter("proxy", missing=1), "proxy", _emitter("proxy", missing=0)),
+    ("hook_errors", _emitter("engine", "prefill-0", errors=1), "prefill-0", _emitter("engine", "prefill-0", errors=0)),
+    ("versions_differ", _version("0.0.9"), "turnscope", _version("")),
+    (
+        "clock_off",
+        _emitter("engine", "decode-0", clock_offset_s=-2.1),
+        "host-d",
+        _emitter("proxy", clock_offset_s=-2.0),
+    ),
+    (
+        "no_connector",
+        _setting("prefill-0", connector=None),
+        "prefill-0",
+        _all(_setting("prefill-0", connector=None), _setting("decode-0", connector=None)),
+    ),
+    (
+        "no_connector",
+        _setting("decode-0", connector="LMCacheConnectorV1"),
+        "decode-0",
+        _setting("decode-0", connector="MultiConnector"),
+    ),
+    (
+        "bidirectional_off",
+        _setting("prefill-0", bidirectional=False),
+        "prefill-0",
+        _setting("prefill-0", bidirectional=None),
+    ),
+    (
+        "bidirectional_off",
+        _setting("decode-0", bidirectional=False),
+        "decode-0",
+        _setting("decode-0", bidirectional=None),
+    ),
+    ("bidirectional_off", BOTH_OFF, "all engines", _all(BOTH_OFF, _without(engine="decode-0"))),
+    ("block_sizes_differ", _setting("decode-0", block_size=64), "engines", _setting("decode-0", block_size=None)),
+    (
+        "vllm_versions_differ",
+        _setting("decode-0", vllm_version="0.28.0"),
+        "engines",
+        _setting("decode-0", role="aggregated", vllm_version="0.28.0"),
+    ),
+    (
+        "threshold_odd",
+        _setting("prefill-0", recompute_threshold=0),
+        "prefill-0",
+        _setting("prefill-0", recompute_threshold=1),
+    ),
+    (
+        "threshold_odd",
+        _engine_count("prefill-0", handles_in=10, reasons={"below_threshold": 6}),
+        "prefill-0",
+        _engine_count("prefill-0", handles_in=10, reasons={"below_threshold": 5}),
+    ),
+    (
+        "prefix_caching_off",
+        _setting("prefill-0", prefix_caching=False),
+        "prefill-0",
+        _setting("decode-0", prefix_caching=False),
+    ),
+    (
+        "hold_shorter_than_margin",
+        _setting("decode-0", hold_ttl_ns=5_000_000_000),
+        "decode-0",
+        _setting("decode-0", hold_ttl_ns=5_000_000_001),
+    ),
+    (
+        "streamed_without_handle",
+        _engine_count("decode-0", streamed_answers=1, streamed_handles=0),
+        "decode-0",
+        _engine_count("decode-0", streamed_answers=9, streamed_handles=1),
+    ),
+    (
+        "handles_never_given",
+        _all(
+            _engine_count("decode-0", plain_handles=9),
+            _engine_count("prefill-0", handles_in=0, reasons={"handle_not_given": 4}),
+        ),
+        "proxy",
+        _all(
+            _engine_count("decode-0", plain_handles=9),
+            _engine_count("prefill-0", handles_in=1, reasons={"handle_not_given": 4}),
+        ),
+    ),
+    (
+        "expiry_dropped",
+        _all(D_TALKS, _engine_count("prefill-0", handles_in_without_expiry=1)),
+        "prefill-0",
+        _all(
+            _engine_count("decode-0", handles_out_with_expiry=0),
+            _engine_count("prefill-0", handles_in_without_expiry=1),
+        ),
+    ),
+    (
+        "given_too_late",
+        _engine_count("prefill-0", reasons={"declined_expired": 1}),
+        "proxy",
+        _engine_count("prefill-0", reasons={"proxy_entry_expired": 1}),
+    ),
+    (
+        "no_session_ids",
+        _assembly(attempts=100, attempts_without_session=10),
+        "clients",
+        _assembly(attempts=100, attempts_without_session=9),
+    ),
+    (
+        "rejected_by_frontend",
+        _engine_count("prefill-0", reasons={"rejected_by_frontend": 10}),
+        "engines' front end",
+        _engine_count("prefill-0", reasons={"first_turn": 10}),
+    ),
+    ("stuck", _assembly(stuck_turns=1), "prefill engines", _assembly(stuck_turns=0)),
+    ("suspicious", _assembly(suspicions={"kv_mismatch": 1}), "turns", _assembly(suspicions={"kv_mismatch": 0})),
+    ("journal_fails", _exporter(journal_error="no space left"), "sidecar's journal", _exporter(journal_error=None)),
+    ("store_fails", _exporter(store_error="not writable"), "sidecar's store", _exporter(store_error=None)),
+    (
+        "traces_fail",
+        _exporter(traces_error="unavailable", traces_endpoint="http://tempo:4317"),
+        "http://tempo:4317",
+        _exporter(traces_error=None, traces_endpoint="http://tempo:4317"),
+    ),
+    ("records_rejected", _exporter(rejected_records=1), "sidecar's receiver", _exporter(rejected_records=0)),
+    (
+        "not_scraped",
+        _exporter(last_scrape_s=None, uptime_s=121.0),
+        "sidecar's /metrics",
+        _exporter(last_scrape_s=None, uptime_s=119.0),
+    ),
+    ("not_scraped", _exporter(last_scrape_s=121.0), "sidecar's /metrics", _exporter(last_scrape_s=120.0)),
+    ("replaying", _exporter(replaying=True), "sidecar", _exporter(replaying=False)),
+]
+
+
+def test_a_healthy_pair_has_no_findings() -> None:
+    assert findings(healthy_status()) == []
+
+
+@pytest.mark.parametrize(("check", "fires", "where", "nearly"), CASES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CASES)])
+def test_a_finding_fires_on_its_cause_and_not_just_before_it(
+    check: str, fires: Change, where: str, nearly: Change
+) -> None:
+    status = healthy_status()
+    fires(status)
+    found = [f for f in findings(status) if f.check == check]
+    assert len(found) == 1
+    assert where in found[0].where
+    assert found[0].what
+    assert found[0].fix
+    status = healthy_status()
+    nearly(status)
+    assert check not in {f.check for f in findings(status)}
+
+
+def test_every_check_has_a_case_and_is_named_after_its_function() -> None:
+    assert {check.__name__ for check in CHECKS} == {case[0] for case in CASES}
+
+
+def test_every_function_that_looks_like_a_check_is_run() -> None:
+    modules = {inspect.getmodule(check) for check in CHECKS}
+    written = {
+        f
+        for module in modules
+        for name, f in inspect.getmembers(module, inspect.isfunction)
+        if not name.startswith("_") and f.__module__ == module.__name__  # type: ignore[union-attr]
+    }
+    assert written == set(CHECKS)
+
+
+def test_the_worst_comes_first() -> None:
+    status = healthy_status()
+    _all(_exporter(replaying=True), _emitter("proxy", missing=1), _assembly(stuck_turns=2))(status)
+    assert [f.severity.value for f in findings(status)] == ["error", "warning", "note"]
+
+
+def test_forty_streamed_answers_without_a_handle_are_one_finding_for_each_decode_engine() -> None:
+    status = healthy_status()
+    first = _engine(status, "decode-0")
+    first.streamed_answers, first.streamed_handles = 40, 0
+    status.assembly.engines.append(msgspec.structs.replace(first, name="decode-1"))
+    found = [f for f in findings(status) if f.check == "streamed_without_handle"]
+    assert [f.where for f in found] == ["decode-0", "decode-1"]
+    assert all("of 40 streamed answers none" in f.what for f in found)
+
+
+def test_the_three_causes_of_no_reuse_are_told_apart() -> None:
+    missing_field, off_on_d, no_session = (healthy_status() for _ in range(3))
+    _engine_count("decode-0", streamed_answers=5, streamed_handles=0)(missing_field)
+    _all(_setting("decode-0", bidirectional=False), _engine_count("decode-0", streamed_answers=5, streamed_handles=0))(
+        off_on_d
+    )
+    _assembly(attempts=5, attempts_without_session=5)(no_session)
+    found = [[f.check for f in findings(s)] for s in (missing_field, off_on_d, no_session)]
+    assert found == [["streamed_without_handle"], ["bidirectional_off"], ["no_session_ids"]]
