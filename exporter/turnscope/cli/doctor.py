@@ -1,0 +1,133 @@
+"""``turnscope doctor``: is everything there and heard, and do the settings fit each other?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import httpx
+import msgspec
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from turnscope.measures.finding import Finding, Severity
+from turnscope.measures.findings import findings
+from turnscope.model import SystemStatus
+
+DEFAULT_ADDRESS: Final = "http://127.0.0.1:9464"
+_STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+
+
+class NoAnswer(Exception):
+    """One sentence: what was asked, where, and what to do."""
+
+
+def ask(address: str, *, timeout_s: float = 5.0) -> SystemStatus:
+    """The status of the sidecar at ``address``; raises ``NoAnswer``."""
+    url = f"{address.rstrip('/')}/status"
+    try:
+        answer = httpx.get(url, timeout=timeout_s, trust_env=False)
+    except httpx.InvalidURL as error:
+        raise NoAnswer(f"{address} is no address ({error}): write it like {DEFAULT_ADDRESS}.") from None
+    except httpx.UnsupportedProtocol:
+        raise NoAnswer(f"{address} is no address: write it like {DEFAULT_ADDRESS}.") from None
+    except httpx.HTTPError as error:
+        raise NoAnswer(
+            f"No sidecar answers at {url} ({str(error) or type(error).__name__}): start one with 'turnscope serve', "
+            "or name its address with --address."
+        ) from None
+    if answer.status_code != 200:
+        raise NoAnswer(
+            f"{url} answered with status {answer.status_code}: is that the metrics port of a turnscope sidecar?"
+        )
+    try:
+        return msgspec.json.decode(answer.content, type=SystemStatus)
+    except msgspec.MsgspecError as error:
+        raise NoAnswer(
+            f"{url} answered with something else than a status ({error}): is that a turnscope sidecar of this version?"
+        ) from None
+
+
+def _engines(status: SystemStatus) -> Table:
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for head in (
+        "engine",
+        "role",
+        "vLLM",
+        "connector",
+        "bidirectional",
+        "hold",
+        "threshold",
+        "block",
+        "prefix caching",
+    ):
+        table.add_column(head)
+    onoff = {True: "on", False: "off", None: "-"}
+    for status_of in status.assembly.engines:
+        e = status_of.engine
+        table.add_row(
+            status_of.name,
+            str(e.role),
+            e.vllm_version or "-",
+            e.connector or "none",
+            onoff[e.bidirectional],
+            f"{e.hold_ttl_ns / 1e9:g} s" if e.hold_ttl_ns is not None else "-",
+            str(e.recompute_threshold) if e.recompute_threshold is not None else "-",
+            str(e.block_size or "-"),
+            onoff[e.prefix_caching],
+        )
+    return table
+
+
+def _count(n: int, noun: str, plural: str = "s") -> str:
+    return f"{n} {noun}{'' if n == 1 else plural}"
+
+
+def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
+    """What is heard, then each finding with its fix, then one line that sums up."""
+    heard = [s for s in status.assembly.emitters if s.state != "stopping"]
+    proxies = sum(s.emitter.kind == "proxy" for s in heard)
+    console.print(
+        f"Heard: {_count(len(status.assembly.engines), 'engine')} in {_count(len(heard) - proxies, 'process', 'es')}, "
+        f"{_count(proxies, 'proxy process', 'es')}, {_count(status.assembly.attempts, 'client request')}.",
+        highlight=False,
+    )
+    if status.assembly.engines:
+        console.print(_engines(status))
+    for finding in found:
+        console.print()
+        line = Text.assemble(
+            (f"{finding.severity.value.upper():<8}", _STYLES[finding.severity]),
+            (finding.where, "bold"),
+            "  ",
+            finding.what,
+        )
+        console.print(line)
+        console.print(Padding(Text.assemble(("fix: ", "bold green"), finding.fix), (0, 0, 0, 8)))
+    console.print()
+    counts = {severity: sum(f.severity is severity for f in found) for severity in Severity}
+    named = ", ".join(_count(n, severity) for severity, n in counts.items() if n)
+    console.print(f"{named or 'Nothing found: all is as it should be'}.", highlight=False)
+
+
+def doctor(
+    address: Annotated[str, typer.Option(help="The sidecar's metrics address.")] = DEFAULT_ADDRESS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print findings and status as JSON.")] = False,
+) -> None:
+    """Check hooks, endpoints, settings and handles, and say how to mend what is wrong.
+
+    Exit code 0: fine, or notes only. 1: there are errors or warnings. 2: no sidecar answers.
+    """
+    try:
+        status = ask(address)
+    except NoAnswer as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    found = findings(status)
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode({"findings": found, "status": status}), indent=1))
+    else:
+        show(status, found, Console(markup=False))
+    raise typer.Exit(1 if any(f.severity is not Severity.NOTE for f in found) else 0)

@@ -1,0 +1,134 @@
+"""``turnscope doctor`` asks a sidecar over HTTP and says what is wrong."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.measures.healthy import healthy_status
+from turnscope.cli.doctor import doctor
+from turnscope.model import SystemStatus
+
+Serve = Callable[[bytes, int], str]
+
+
+@contextmanager
+def sidecar(answer: bytes, code: int = 200) -> Iterator[str]:
+    """A server on a free port that gives ``answer`` to ``GET /status``."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body, status = (answer, code) if self.path == "/status" else (b"", 404)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Tests' output stays clean."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _run(*arguments: str) -> tuple[int, str, str]:
+    app = typer.Typer()
+    app.command()(doctor)
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.stdout, result.stderr
+
+
+def _bytes(status: SystemStatus) -> bytes:
+    return msgspec.json.encode(status)
+
+
+def test_a_healthy_system_ends_with_exit_code_0() -> None:
+    with sidecar(_bytes(healthy_status())) as address:
+        code, out, _ = _run("--address", address)
+    assert code == 0
+    assert "2 engines in 2 processes, 1 proxy process, 20 client requests" in out
+    assert "Nothing found" in out
+
+
+def test_a_finding_is_shown_with_its_fix_and_ends_with_exit_code_1() -> None:
+    status = healthy_status()
+    status.assembly.engines[1].streamed_handles = 0
+    with sidecar(_bytes(status)) as address:
+        code, out, _ = _run("--address", address + "/")
+    text = " ".join(out.split())
+    assert code == 1
+    assert "ERROR decode-0 Reverse transfer is enabled, and of 20 streamed answers none carried a handle" in text
+    assert "fix: vLLM up to 0.32 leaves kv_transfer_params out of streamed answers" in text
+    assert text.endswith("1 error.")
+
+
+def test_notes_alone_are_no_failure() -> None:
+    status = healthy_status()
+    status.exporter.last_scrape_s = 500.0
+    with sidecar(_bytes(status)) as address:
+        code, out, _ = _run("--address", address)
+    assert code == 0
+    assert "Last scraped 500 s ago" in out
+
+
+def test_json_carries_findings_and_status() -> None:
+    status = healthy_status()
+    status.assembly.stuck_turns = 3
+    with sidecar(_bytes(status)) as address:
+        code, out, _ = _run("--address", address, "--json")
+    answer = json.loads(out)
+    assert code == 1
+    assert [(f["severity"], f["check"]) for f in answer["findings"]] == [("error", "stuck")]
+    assert answer["status"]["assembly"]["stuck_turns"] == 3
+
+
+def test_text_from_a_hook_is_shown_as_it_is_and_not_as_markup() -> None:
+    status = healthy_status()
+    status.assembly.emitters[0].state, status.assembly.emitters[0].message = "switched_off", "[bold]list index[/nope]"
+    status.assembly.engines[1].name = "[/d]"
+    with sidecar(_bytes(status)) as address:
+        code, out, _ = _run("--address", address)
+    assert code == 1
+    assert "[bold]list index[/nope]" in out
+    assert "[/d]" in out
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "127.0.0.1:9464", "http://[", "ftp://x"])
+def test_no_sidecar_is_one_sentence_and_exit_code_2(address: str) -> None:
+    code, out, err = _run("--address", address)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert len(err.strip().splitlines()) == 1
+    assert "turnscope serve" in err or "http://127.0.0.1:9464" in err
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"nope", 200), (b"{}", 200), (b"", 404), (b"", 503)])
+def test_something_else_on_the_port_is_named(answer: bytes, code: int) -> None:
+    with sidecar(answer, code) as address:
+        exit_code, out, err = _run("--address", address)
+    assert exit_code == 2
+    assert out == ""
+    assert "turnscope sidecar" in err
+
+
+def test_a_newer_sidecars_extra_fields_are_no_trouble() -> None:
+    answer = json.loads(_bytes(healthy_status()))
+    answer["assembly"]["from_the_future"] = 1
+    with sidecar(json.dumps(answer).encode()) as address:
+        assert _run("--address", address)[0] == 0
