@@ -416,6 +416,8 @@ class EmitterStatus(msgspec.Struct, kw_only=True):
     rank: int | None = None
     silent_s: float
     """Since its last event or heartbeat."""
+    heartbeat_s: float | None = None
+    """The usual time between its heartbeats; None before the second one."""
     state: str = "started"
     """Of its last ``engine`` event: ``started, stopping, switched_off``."""
     message: str | None = None

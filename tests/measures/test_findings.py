@@ -114,6 +114,12 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     (
         "silent",
+        _emitter("proxy", silent_s=91.0, heartbeat_s=30.0),
+        "proxy, process 13 on host-x",
+        _emitter("proxy", silent_s=90.0, heartbeat_s=30.0),
+    ),
+    (
+        "silent",
         _emitter("proxy", silent_s=60.0),
         "proxy, process 13 on host-x",
         _emitter("proxy", silent_s=60.0, state="stopping"),

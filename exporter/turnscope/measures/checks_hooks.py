@@ -9,19 +9,20 @@ from turnscope.measures.finding import Finding, Severity
 from turnscope.model import EmitterStatus, SystemStatus
 from turnscope.semconv import Role
 
-SILENT_S: Final = 15.0
-"""Three heartbeats."""
+HEARTBEAT_S: Final = 5.0
+"""Hooks' default, where none was measured yet."""
+SILENT_BEATS: Final = 3
 CLOCK_S: Final = 2.0
 """More than a batch may take on its way; times of turns are off by as much."""
 
 _ENGINE_LINES: Final = (
     "In the engine's environment: pip install turnscope; then start it with "
-    "TURNSCOPE_ENDPOINT=http://127.0.0.1:4317 vllm serve ... (this sidecar's address). "
+    "TURNSCOPE_ENDPOINT=grpc://127.0.0.1:4317 vllm serve ... (this sidecar's address). "
     "One line in the engine's log says that the hook is active."
 )
 _PROXY_LINES: Final = (
     "In the proxy's environment: pip install turnscope; then start it with "
-    "TURNSCOPE_ENDPOINT=http://127.0.0.1:4317 turnscope run proxy.py ... (this sidecar's address)."
+    "TURNSCOPE_ENDPOINT=grpc://127.0.0.1:4317 turnscope run proxy.py ... (this sidecar's address)."
 )
 
 
@@ -99,7 +100,8 @@ def switched_off(status: SystemStatus) -> Iterator[Finding]:
 def silent(status: SystemStatus) -> Iterator[Finding]:
     """A process that misses its heartbeats and has not said goodbye."""
     for source in _present(status):
-        if source.silent_s > SILENT_S and source.state != "switched_off":
+        limit = SILENT_BEATS * (source.heartbeat_s or HEARTBEAT_S)
+        if source.silent_s > limit and source.state != "switched_off":
             yield Finding(
                 severity=Severity.ERROR,
                 check="silent",
