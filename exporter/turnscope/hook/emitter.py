@@ -1,0 +1,221 @@
+"""The one background thread of a process: empties the rings, encodes, sends, and says that the process lives."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from turnscope.hook.encoding import Encoder
+from turnscope.hook.guard import Guard
+from turnscope.hook.outbox import Outbox
+from turnscope.hook.ring import Entry, Rings
+from turnscope.hook.sender import Outcome, Sender
+from turnscope.hook.settings import Settings
+from turnscope.hook.watch import Watch
+from turnscope.model import Body, EngineState, Event, Heartbeat
+
+BATCH: Final = 64
+OPEN_LIMIT: Final = 1024
+SEND_TIMEOUT_S: Final = 2.0
+CLOSE_TIMEOUT_S: Final = 1.0
+MAX_BACKOFF_NS: Final = 5_000_000_000
+OFF_FILE_EVERY_NS: Final = 500_000_000
+
+
+def give_way() -> None:
+    """Let engine threads run. A true sleep: after ``sleep(0)`` the same thread usually wins the interpreter again."""
+    time.sleep(0.00002)
+
+
+class Emitter:
+    """``cycle()`` does one round; the runtime calls it from its thread. Nothing here is called by engine threads."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        rings: Rings,
+        watches: Sequence[Watch],
+        sender: Sender,
+        log: logging.Logger,
+        pause: Callable[[], None] = give_way,
+        outbox: Outbox | None = None,
+    ) -> None:
+        self._settings = settings
+        self._rings = rings
+        self._watches = watches
+        self._sender = sender
+        self._log = log
+        self._pause = pause
+        self._encoder = Encoder(pause)
+        self.outbox = outbox or Outbox()
+        self.sent = 0
+        self._unbuilt = 0
+        self._errors = 0
+        self._said_broken: set[Guard] = set()
+        self._off = False
+        self._off_check_ns = 0
+        self._heartbeat_ns = 0
+        self._retry_ns = 0
+        self._backoff_ns = 0
+        self._unreachable = False
+
+    @property
+    def dropped(self) -> int:
+        """Events numbered and lost so far in this process."""
+        return self._rings.dropped + self.outbox.dropped + self._encoder.failed + self._unbuilt
+
+    @property
+    def errors(self) -> int:
+        """Exceptions caught so far: in hook bodies, and here."""
+        return self._errors + sum(guard.errors for guard in self._guards())
+
+    def cycle(self, now_ns: int) -> None:
+        """One round at monotonic ``now_ns``. Never raises."""
+        try:
+            if now_ns - self._off_check_ns >= OFF_FILE_EVERY_NS:
+                self._off_check_ns = now_ns
+                self._follow_off_file()
+            self._say_broken()
+            self._gather(self._rings.take())
+            if not self._off and now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9:
+                self._heartbeat_ns = now_ns
+                self._gather_bodies([self._heartbeat])
+            if now_ns >= self._retry_ns:
+                self._send(now_ns, SEND_TIMEOUT_S)
+        except Exception as error:
+            self._errors += 1
+            if self._errors in (1, 100):
+                self._log.warning("turnscope: the background thread met %r; it goes on", error)
+
+    def close(self, deadline_ns: int) -> None:
+        """Say that the process goes away and send what is left, until monotonic ``deadline_ns``. Never raises."""
+        with contextlib.suppress(Exception):
+            self._state("stopping", None)
+            self._gather(self._rings.take())
+            if not self._off:
+                self._gather_bodies([self._heartbeat])
+            while self.outbox.first() is not None and (left := deadline_ns - time.monotonic_ns()) > 0:
+                if not self._send(time.monotonic_ns(), min(CLOSE_TIMEOUT_S, left / 1e9)):
+                    time.sleep(0.05)
+        self._sender.close()
+
+    # --- what the process says of itself ------------------------------------------------------------
+    def _guards(self) -> list[Guard]:
+        return [watch.guard for watch in list(self._watches)]
+
+    def _state(self, state: str, message: str | None, only: Guard | None = None) -> None:
+        for watch in list(self._watches):
+            if only is None or watch.guard is only:
+                body = EngineState(state=state, wrapped=list(watch.wrapped), message=message)
+                self._rings["engine"].push(watch, _itself, body)
+
+    def _follow_off_file(self) -> None:
+        off = self._settings.off_file is not None and Path(self._settings.off_file).exists()
+        if off != self._off:
+            self._log.warning(
+                "turnscope: switched %s at run time by %s", "off" if off else "on", self._settings.off_file
+            )
+            if off:
+                self._state("switched_off", "TURNSCOPE_OFF_FILE exists")
+            self._off = off
+            if not off:
+                self._state("started", "TURNSCOPE_OFF_FILE is gone")
+        for watch in list(self._watches):
+            watch.guard.allow(not off)
+            if off:
+                watch.forget()
+
+    def _say_broken(self) -> None:
+        for guard in self._guards():
+            if guard.broken and guard not in self._said_broken:
+                self._said_broken.add(guard)
+                text = f"{guard.name}: switched off after {guard.errors} errors, the last a {guard.last_error}"
+                self._log.warning("turnscope: %s; the engine is not affected", text)
+                self._state("switched_off", text, guard)
+
+    def _heartbeat(self) -> tuple[Watch, Body]:
+        watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
+        open_requests = [request_id for w in list(self._watches) for request_id in w.open_requests()]
+        return watch, Heartbeat(
+            last_seq=0,
+            dropped=self.dropped,
+            errors=self.errors,
+            open_requests=open_requests[:OPEN_LIMIT],
+            open_more=max(0, len(open_requests) - OPEN_LIMIT),
+        )
+
+    # --- rings to outbox ------------------------------------------------------------------------------
+    def _gather(self, entries: list[Entry]) -> None:
+        offset = time.time_ns() - time.monotonic_ns()
+        events: list[Event] = []
+        for entry in entries:
+            try:
+                body = entry.build(entry.payload)
+            except Exception as error:
+                self._unbuilt += 1
+                entry.source.guard.failed(error)
+                continue
+            events.append(_event(entry.source, entry.seq, entry.mono_ns, offset, body))
+            self._pause()
+            if len(events) == BATCH:
+                self._add(events)
+                events = []
+        self._add(events)
+
+    def _gather_bodies(self, makers: list[Callable[[], tuple[Watch, Body]]]) -> None:
+        offset = time.time_ns() - time.monotonic_ns()
+        events = []
+        for make in makers:
+            watch, body = make()
+            seq = next(self._rings.numbers)
+            if isinstance(body, Heartbeat):
+                body.last_seq = seq
+            events.append(_event(watch, seq, time.monotonic_ns(), offset, body))
+        self._add(events)
+
+    def _add(self, events: list[Event]) -> None:
+        batch = self._encoder.encode(events, observed_ns=time.time_ns())
+        if batch is not None:
+            self.outbox.add(batch)
+
+    # --- outbox to sidecar ------------------------------------------------------------------------------
+    def _send(self, now_ns: int, timeout_s: float) -> bool:
+        """Send until nothing is left (True) or the sidecar does not take it (False)."""
+        while (batch := self.outbox.first()) is not None:
+            outcome, why = self._sender.send(batch.body, timeout_s)
+            if outcome is Outcome.LATER:
+                self._backoff_ns = min(MAX_BACKOFF_NS, max(500_000_000, 2 * self._backoff_ns))
+                self._retry_ns = now_ns + self._backoff_ns
+                if not self._unreachable:
+                    self._unreachable = True
+                    self._log.warning(
+                        "turnscope: %s does not take events (%s); they are kept, at most %d MiB, and sent again",
+                        self._settings.endpoint, why, self.outbox.max_bytes >> 20,
+                    )  # fmt: skip
+                return False
+            if self._unreachable:
+                self._unreachable = False
+                self._log.warning("turnscope: %s takes events again", self._settings.endpoint)
+            self._backoff_ns = 0
+            if outcome is Outcome.SENT:
+                self.outbox.sent_first()
+                self.sent += batch.events
+            else:
+                self.outbox.drop_first()
+                self._log.warning("turnscope: %s refused %d events (%s)", self._settings.endpoint, batch.events, why)
+        return True
+
+
+def _itself(body: Any) -> Any:
+    return body
+
+
+def _event(watch: Watch, seq: int, mono_ns: int, offset: int, body: Any) -> Event:
+    return Event(
+        emitter=watch.emitter, engine=watch.engine, seq=seq, wall_ns=mono_ns + offset, mono_ns=mono_ns, body=body
+    )

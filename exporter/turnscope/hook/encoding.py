@@ -1,0 +1,62 @@
+"""Events to one export request, in slices short enough for the interpreter that serves a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from turnscope.decode import codec
+from turnscope.hook.outbox import Batch
+from turnscope.model import Emitter, Engine, Event
+
+SLICE: Final = 8
+"""Events serialised in one call; each slice repeats the resource, so few would cost bytes and many time."""
+
+_Source = tuple[Emitter, Engine | None]
+
+
+class Encoder:
+    """Encodes batches; keeps the encoded resource of each source. ``pause()`` is called between slices."""
+
+    def __init__(self, pause: Callable[[], None]) -> None:
+        self._pause = pause
+        self._resources: dict[_Source, Any] = {}
+        self.failed = 0
+        """Events that could not be encoded."""
+
+    def encode(self, events: Sequence[Event], *, observed_ns: int) -> Batch | None:
+        """One batch: serialised requests laid end to end are one request with all their resources."""
+        bodies = []
+        count = 0
+        for source, group in groupby(events, key=lambda event: (event.emitter, event.engine)):
+            same = list(group)
+            for start in range(0, len(same), SLICE):
+                request = self._with_resource(source)
+                records = request.resource_logs[0].scope_logs[0].log_records
+                for event in same[start : start + SLICE]:
+                    kept = len(records)
+                    try:
+                        codec.encode_event(records, event.engine, event, observed_ns=observed_ns)
+                    except (TypeError, ValueError, OverflowError):
+                        del records[kept:]
+                        self.failed += 1
+                    self._pause()
+                if len(records):
+                    count += len(records)
+                    bodies.append(request.SerializeToString())
+                    self._pause()
+        return Batch(b"".join(bodies), count) if bodies else None
+
+    def _with_resource(self, source: _Source) -> Any:
+        template = self._resources.get(source)
+        if template is None:
+            template = ExportLogsServiceRequest()
+            codec.encode_resource(template, *source)
+            self._resources[source] = template
+            self._pause()
+        request = ExportLogsServiceRequest()
+        request.CopyFrom(template)
+        return request

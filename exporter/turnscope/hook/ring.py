@@ -1,0 +1,95 @@
+"""Where engine threads leave their facts: one bounded ring per kind, never a lock, never a wait.
+
+An entry is numbered before it can be lost, so that ``given = taken + queued + dropped`` at any moment of rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator
+from time import monotonic_ns
+from typing import Any, Final, NamedTuple
+
+from turnscope.model import Body
+
+CAPACITY: Final = {"engine": 256, "request": 4096, "hold": 4096, "hold_use": 4096, "transfer": 8192}
+"""By kind. The background thread empties the rings five times a second."""
+
+
+class Entry(NamedTuple):
+    """What an engine thread leaves: references only; ``source.build(kind, payload)`` runs in the background."""
+
+    ordinal: int
+    seq: int
+    mono_ns: int
+    build: Callable[[Any], Body]
+    payload: Any
+    source: Any
+    """Who saw it: the watch that knows emitter kind and engine."""
+
+
+class Ring:
+    """The newest ``capacity`` entries of one kind. Any thread may push; one thread takes."""
+
+    def __init__(self, capacity: int, numbers: Iterator[int]) -> None:
+        self._entries: deque[tuple[Any, ...]] = deque(maxlen=capacity)
+        self._numbers = numbers
+        self._ordinals = itertools.count(1)
+        self._taken = 0
+        self._highest = 0
+
+    def push(self, source: Any, build: Callable[[Any], Body], payload: Any) -> None:
+        """Append; the oldest entry falls out when the ring is full. Plain tuples: they cost a third of an Entry."""
+        self._entries.append((next(self._ordinals), next(self._numbers), monotonic_ns(), build, payload, source))
+
+    def take(self) -> list[Entry]:
+        """Everything that is queued at the moment of the call."""
+        entries = self._entries
+        taken = []
+        for _ in range(len(entries)):
+            try:
+                taken.append(Entry(*entries.popleft()))
+            except IndexError:
+                break
+        if taken:
+            self._taken += len(taken)
+            self._highest = max(self._highest, max(entry.ordinal for entry in taken))
+        return taken
+
+    @property
+    def queued(self) -> int:
+        """Entries waiting."""
+        return len(self._entries)
+
+    @property
+    def dropped(self) -> int:
+        """Entries that fell out before they were taken, as far as what was taken since shows."""
+        return max(0, self._highest - self._taken)
+
+
+class Rings:
+    """All rings of one process, numbered together."""
+
+    def __init__(self, capacity: dict[str, int] | None = None) -> None:
+        self.numbers: Iterator[int] = itertools.count(1)
+        self._rings = {kind: Ring(size, self.numbers) for kind, size in (capacity or CAPACITY).items()}
+
+    def __getitem__(self, kind: str) -> Ring:
+        return self._rings[kind]
+
+    def take(self) -> list[Entry]:
+        """Everything queued in all rings, in the order of its numbers."""
+        taken = [entry for ring in self._rings.values() for entry in ring.take()]
+        taken.sort(key=lambda entry: entry.seq)
+        return taken
+
+    @property
+    def dropped(self) -> int:
+        """Entries lost in all rings."""
+        return sum(ring.dropped for ring in self._rings.values())
+
+    @property
+    def queued(self) -> int:
+        """Entries waiting in all rings."""
+        return sum(ring.queued for ring in self._rings.values())

@@ -1,0 +1,62 @@
+"""vLLM's loosely typed values to our fields. Nothing here raises for a strange value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from turnscope.model import Handle
+
+_LIMIT: Final = 2**63 - 1
+
+
+def count(value: Any) -> int | None:
+    """An integer as the engine reported it, negative ones too; None for None, NaN and what is no number."""
+    if type(value) is int:
+        return value if -_LIMIT <= value <= _LIMIT else None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return int(number) if math.isfinite(number) and abs(number) < _LIMIT else None
+
+
+def seconds_to_ns(value: Any) -> int | None:
+    """A time in seconds to nanoseconds; None for what is no finite number."""
+    try:
+        number = float(value) * 1e9
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return int(number) if math.isfinite(number) and abs(number) < _LIMIT else None
+
+
+def text(value: Any) -> str | None:
+    """A non-empty string, or None."""
+    return str(value) if value is not None and value != "" else None
+
+
+def block_counts(value: Any) -> list[int] | None:
+    """Blocks per group of a handle's ``remote_block_ids``: a list of lists, or a flat list in older engines."""
+    if not isinstance(value, list | tuple):
+        return None
+    if value and not isinstance(value[0], list | tuple):
+        return [len(value)]
+    return [len(group) for group in value]
+
+
+def handle(params: Any) -> Handle | None:
+    """The handle in ``kv_transfer_params``, or None when they name no remote request."""
+    if not isinstance(params, dict):
+        return None
+    engine_id, request_id = text(params.get("remote_engine_id")), text(params.get("remote_request_id"))
+    if engine_id is None or request_id is None:
+        return None
+    blocks = block_counts(params.get("remote_block_ids"))
+    expiry_ns = seconds_to_ns(params.get("remote_blocks_expiry_time"))
+    return Handle(
+        engine_id=engine_id,
+        request_id=request_id,
+        tokens=count(params.get("remote_num_tokens")),
+        blocks=None if blocks is None else sum(blocks),
+        expiry_s=None if expiry_ns is None else expiry_ns / 1e9,
+    )

@@ -1,0 +1,67 @@
+"""A real OTLP/gRPC logs receiver on a free loopback port."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
+    LogsServiceServicer,
+    add_LogsServiceServicer_to_server,
+)
+
+from turnscope.decode import codec
+from turnscope.model import Event
+
+
+class Receiver(LogsServiceServicer):  # type: ignore[misc]
+    """Keeps the events it got; ``refuse`` is the status it answers with instead."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.events: list[Event] = []
+        self.rejected: list[str] = []
+        self.batches: list[int] = []
+        self.refuse: grpc.StatusCode | None = None
+        self._lock = threading.Lock()
+
+    def Export(self, request: ExportLogsServiceRequest, context: Any) -> ExportLogsServiceResponse:
+        if self.refuse is not None:
+            context.abort(self.refuse, "not now")
+        decoded = codec.decode(request)
+        with self._lock:
+            self.events += decoded.events
+            self.rejected += decoded.rejected
+            self.batches.append(len(decoded.events))
+        return ExportLogsServiceResponse()
+
+    def bodies(self, kind: type[Any]) -> list[Any]:
+        """The bodies of one kind, in the order they came."""
+        return [event.body for event in self.events if type(event.body) is kind]
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 10) -> None:
+        """Return when ``condition()`` holds; AssertionError when it never does."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"never came; got {[type(e.body).__name__ for e in self.events]}"
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def receiving() -> Iterator[Receiver]:
+    """A running receiver."""
+    receiver = Receiver()
+    server = grpc.server(ThreadPoolExecutor(2))
+    add_LogsServiceServicer_to_server(receiver, server)
+    receiver.port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield receiver
+    finally:
+        server.stop(0).wait()
