@@ -463,6 +463,8 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     attempts_without_session: int = 0
     stuck_turns: int = 0
     """Now."""
+    open_turns: int = 0
+    """Turns known of and not counted yet, now."""
     suspicions: dict[str, int] = {}
 
 
@@ -473,6 +475,8 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     uptime_s: float
     replaying: bool = False
     """Still reading its journal after a start: counts are not complete."""
+    lag_bytes: int = 0
+    """Journalled and not assembled yet."""
     rejected_records: int = 0
     """Records that claimed to be turnscope's and could not be read."""
     journal_error: str | None = None

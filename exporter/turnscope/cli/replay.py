@@ -1,0 +1,153 @@
+"""``turnscope replay FILE``: send a recording to a sidecar."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+import grpc
+import msgspec
+import typer
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+
+from turnscope.cli.doctor import DEFAULT_ADDRESS, ask
+from turnscope.cli.errors import Sorry
+from turnscope.decode import codec, jsonlines
+
+_TIMEOUT_S: Final = 10.0
+_PATIENCE_S: Final = 30.0
+"""How long an unavailable sidecar is asked again."""
+
+
+class Summary(msgspec.Struct):
+    """What a recording holds, or what was sent of it."""
+
+    lines: int = 0
+    events: int = 0
+    rejected: int = 0
+    message: str = ""
+
+
+def requests(path: Path) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
+    """Each line's number and request, streamed. Raises ``Sorry`` for what is not a whole recording."""
+    number = 0
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.open(raw, "rb") if zipped else raw as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        yield number, _read(path, number, line)
+    except EOFError:
+        raise Sorry(f"{path} is cut off after line {number}: record it again, or unpack what there is") from None
+    except (gzip.BadGzipFile, UnicodeError) as error:
+        raise Sorry(f"{path} is damaged after line {number} ({error}): record it again") from None
+    except OSError as error:
+        raise Sorry(f"{path} cannot be read ({error.strerror or error}): check the path") from None
+
+
+def _read(path: Path, number: int, line: bytes) -> ExportLogsServiceRequest:
+    try:
+        return jsonlines.read(line)
+    except jsonlines.NotOtlp as error:
+        if number > 1 and not line.endswith(b"\n"):
+            raise Sorry(
+                f"{path} is cut off in line {number}: record it again, or delete that line to send the rest"
+            ) from None
+        raise Sorry(f"{path} is not a recording, see line {number} ({error}): 'serve --record' writes one") from None
+
+
+def check(path: Path) -> Summary:
+    """Read all of it once, so that nothing is sent of a file that is not a whole recording. Raises ``Sorry``."""
+    summary = Summary()
+    for _, request in requests(path):
+        summary.lines += 1
+        summary.events += len(codec.decode(request).events)
+    if not summary.events:
+        raise Sorry(f"{path} holds no event of turnscope's hooks: 'serve --record' writes a recording")
+    return summary
+
+
+def send(path: Path, to: str, *, speed: float) -> Summary:
+    """Send every line to the sidecar at ``to``; raises ``Sorry`` when it does not take one."""
+    sent = Summary()
+    with grpc.insecure_channel(to.removeprefix("http://")) as channel:
+        stub = LogsServiceStub(channel)
+        started = time.monotonic()
+        first_ns: int | None = None
+        for _, request in requests(path):
+            at_ns = jsonlines.observed_ns(request)
+            if speed > 0 and at_ns is not None:
+                first_ns = at_ns if first_ns is None else first_ns
+                time.sleep(max(0.0, started + (at_ns - first_ns) / 1e9 / speed - time.monotonic()))
+            answer = _export(stub, request, to).partial_success
+            sent.lines += 1
+            sent.events += sum(len(s.log_records) for b in request.resource_logs for s in b.scope_logs)
+            sent.rejected += answer.rejected_log_records
+            sent.message = sent.message or answer.error_message
+    return sent
+
+
+def _export(stub: LogsServiceStub, request: ExportLogsServiceRequest, to: str) -> ExportLogsServiceResponse:
+    deadline = time.monotonic() + _PATIENCE_S
+    pause = 0.2
+    while True:
+        try:
+            answer: ExportLogsServiceResponse = stub.Export(request, timeout=_TIMEOUT_S)
+            return answer
+        except grpc.RpcError as error:
+            code, why = error.code(), error.details()
+            refused = "Connection refused" in (why or "")
+            if code is grpc.StatusCode.UNAVAILABLE and not refused and time.monotonic() < deadline:
+                time.sleep(pause)
+                pause = min(2 * pause, 5.0)
+                continue
+        if code is grpc.StatusCode.UNAVAILABLE and refused:
+            raise Sorry(f"nothing listens at {to}: start 'turnscope serve' there, or name its address with --to")
+        raise Sorry(f"the sidecar at {to} does not take the recording ({code.name}: {why})")
+
+
+def _wait(address: str, seconds: float) -> None:
+    """Until the sidecar has nothing left to count, for at most ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while True:
+        status = ask(address)
+        if status.exporter.lag_bytes == 0 and status.assembly.open_turns == 0:
+            return
+        if time.monotonic() >= deadline:
+            typer.echo(f"{status.assembly.open_turns} turns are not counted yet after {seconds:g} s", err=True)
+            return
+        time.sleep(0.5)
+
+
+def replay(
+    file: Annotated[
+        Path, typer.Argument(help="OTLP JSON lines, as 'turnscope serve --record' writes; may be gzipped.")
+    ],
+    to: Annotated[str, typer.Option(help="The sidecar's OTLP address (gRPC).")] = "127.0.0.1:4317",
+    speed: Annotated[
+        float, typer.Option(min=0, help="1: as fast as it was recorded, 2: twice as fast; 0: as fast as it goes.")
+    ] = 0,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Then wait until everything is counted, for at most so many seconds.")
+    ] = 0,
+    address: Annotated[str, typer.Option(help="The sidecar's metrics address, for --wait.")] = DEFAULT_ADDRESS,
+) -> None:
+    """Send a recording to a running sidecar, as if its engines and proxy were sending it now.
+
+    Times of events stay as recorded, so turns are stored where they happened; what the sidecar waits for runs from
+    their arrival: a turn is counted 5 s after its last part, an incomplete one after a minute. Sending the same
+    recording again changes nothing: its events are known. The file is checked first, so that all of it is sent or
+    nothing.
+    """
+    check(file)
+    sent = send(file, to, speed=speed)
+    typer.echo(f"sent {sent.events} events in {sent.lines} batches to {to}")
+    if sent.rejected:
+        typer.echo(f"{sent.rejected} records were rejected: {sent.message}", err=True)
+    if wait:
+        _wait(address, wait)

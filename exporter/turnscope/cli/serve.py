@@ -1,0 +1,51 @@
+"""``turnscope serve``: run the sidecar until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from typing import Final
+
+from turnscope.cli.options import from_settings
+from turnscope.cli.sidecar import Sidecar
+from turnscope.config import Settings
+
+_LOG: Final = logging.getLogger("turnscope")
+
+
+def _serve(settings: Settings) -> None:
+    """Run the sidecar: take in what the hooks send, and give metrics, turn traces and the store.
+
+    Point hooks at it with TURNSCOPE_ENDPOINT=http://HOST:4317, Prometheus at http://HOST:9464/metrics. Everything
+    received is on disk before it is acknowledged, so it may be stopped and started at any time.
+    """
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"
+    )
+    for noisy in ("httpx", "httpcore", "uvicorn.error"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    told_to_stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: told_to_stop.set())
+    sidecar = Sidecar(settings)
+    sidecar.start()
+    _LOG.info(
+        "taking OTLP logs on %s, serving metrics on http://%s/metrics, journal in %s, store in %s%s",
+        _with_port(settings.otlp_grpc, sidecar.otlp_port),
+        _with_port(settings.http, sidecar.http_port),
+        settings.journal_dir,
+        settings.store_url,
+        f", sending turn traces to {settings.export_otlp}" if settings.export_otlp else "",
+    )
+    told_to_stop.wait()
+    _LOG.info("stopping: no more is taken in, what was is being stored")
+    sidecar.close()
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"{address.rpartition(':')[0]}:{port}"
+
+
+_serve.__name__ = "serve"
+serve = from_settings(_serve)

@@ -1,0 +1,187 @@
+"""The sidecar, wired: everything ``turnscope serve`` runs."""
+
+from __future__ import annotations
+
+import functools
+import time
+from contextlib import ExitStack
+from importlib.metadata import version
+from typing import Final
+
+import msgspec
+
+from turnscope.assembly import Assembler
+from turnscope.catalog import METRICS
+from turnscope.cli.errors import Sorry, port_taken
+from turnscope.config import Settings, split_address, split_pairs
+from turnscope.decode import jsonlines
+from turnscope.journal import checkpoint as checkpoints
+from turnscope.journal.folder import JournalUnavailable
+from turnscope.journal.journal import Journal
+from turnscope.model import Event, ExporterStatus, SystemStatus
+from turnscope.outputs import exposition, http
+from turnscope.outputs.metrics import MetricState
+from turnscope.outputs.otlp import BadEndpoint, trace_sender
+from turnscope.outputs.recording import Recorder
+from turnscope.outputs.rows import StoreRows
+from turnscope.outputs.traces import TraceExporter
+from turnscope.pipeline import Pipeline
+from turnscope.receivers.grpc_logs import GrpcLogs
+from turnscope.receivers.intake import LogsIntake
+from turnscope.store import StoreError, StoreWriter
+
+_GRACE_S: Final = 5.0
+"""For requests in progress, and again for queued traces, once the sidecar is told to stop."""
+_REPLAYING: Final = "replaying the journal after a start: counts are not complete yet"
+
+
+class Sidecar:
+    """Takes its ports, its journal and its store when made; ``start`` makes it answer, ``close`` ends it.
+
+    ``close`` loses nothing that was acknowledged. Making it raises ``Sorry`` when something that it needs cannot be
+    had, and leaves nothing open then.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._version = version("turnscope")
+        self._settings = settings
+        self._started_s = time.monotonic()
+        self._scraped_s: float | None = None
+        self.metrics = MetricState(METRICS, now_s=time.monotonic)
+        self.metrics.gauge("turnscope_exporter_build_info", (self._version,), 1)
+        with ExitStack() as undo:
+            self._listen(undo)
+            self._keep(undo)
+            self._undo = undo.pop_all()
+
+    def _listen(self, undo: ExitStack) -> None:
+        settings = self._settings
+        host, port = split_address(settings.http)
+        try:
+            self._http = http.HttpServer(host, port)
+        except OSError as error:
+            raise port_taken(settings.http, error, "--http") from None
+        undo.callback(self._http.stop)
+        intake = LogsIntake(self._accept, self.metrics.add, max_bytes=settings.max_message_bytes)
+        try:
+            self._otlp = GrpcLogs(intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes)
+        except OSError as error:
+            raise port_taken(settings.otlp_grpc, error, "--otlp-grpc") from None
+        undo.callback(self._otlp.stop, 0)
+
+    def _accept(self, events: list[Event]) -> None:
+        self._pipeline.accept(events)
+
+    def _keep(self, undo: ExitStack) -> None:
+        settings = self._settings
+        try:
+            self._journal = Journal(
+                settings.journal_dir,
+                count=self.metrics.add,
+                start_ns=max((c.now_ns for c in checkpoints.load(settings.journal_dir)), default=0),
+                max_bytes=settings.journal_max_bytes,
+            )
+        except JournalUnavailable as error:
+            raise Sorry(str(error)) from None
+        undo.callback(self._journal.close)
+        recorder = self._open_recorder()
+        if recorder is not None:
+            undo.callback(recorder.close)
+        self._traces = self._open_traces()
+        if self._traces is not None:
+            undo.callback(self._traces.close, _GRACE_S)
+        try:
+            store = StoreWriter(settings.store_url, writer_id=settings.store_writer, now=time.time_ns)
+        except StoreError as error:
+            raise Sorry(f"{str(error).rstrip('.')} (--store)") from None
+        self._rows = StoreRows(store, errors=StoreError, count=self.metrics.add, gauge=self.metrics.gauge)
+        self._pipeline = Pipeline(
+            self._journal,
+            settings.journal_dir,
+            assembly=functools.partial(Assembler, names=settings.engine_names),
+            metrics=self.metrics,
+            rows=self._rows,
+            traces=self._traces,
+            recording=recorder,
+            checkpoint_s=settings.checkpoint_seconds,
+        )
+
+    def _open_recorder(self) -> Recorder | None:
+        path = self._settings.record
+        if path is None:
+            return None
+        try:
+            return Recorder(path.expanduser(), jsonlines.write)
+        except OSError as error:
+            raise Sorry(
+                f"the recording {path} cannot be written ({error.strerror}): choose another file with --record"
+            ) from None
+
+    def _open_traces(self) -> TraceExporter | None:
+        endpoint = self._settings.export_otlp
+        if endpoint is None:
+            return None
+        try:
+            sender = trace_sender(endpoint, split_pairs(self._settings.export_otlp_headers, "NAME=VALUE"))
+        except BadEndpoint as error:
+            raise Sorry(f"--export-otlp: {error}") from None
+        return TraceExporter(sender, count=self.metrics.add, version=self._version, queue=self._settings.trace_queue)
+
+    # --- running --------------------------------------------------------------------------------------
+    @property
+    def otlp_port(self) -> int:
+        """Where OTLP over gRPC is taken."""
+        return self._otlp.port
+
+    @property
+    def http_port(self) -> int:
+        """Where metrics and health are served."""
+        return self._http.port
+
+    def start(self) -> None:
+        """Answer. What comes in while the journal is replayed is journalled and waits."""
+        self._pipeline.start()
+        self._http.start(
+            http.app(
+                metrics=self._metrics_page,
+                not_ready=lambda: self._pipeline.failure or (_REPLAYING if self._pipeline.replaying else None),
+                unhealthy=lambda: self._pipeline.failure or self._journal.trouble,
+                troubles=self._troubles,
+                status=lambda: msgspec.json.encode(self.status()),
+            )
+        )
+        self._otlp.start()
+
+    def close(self) -> None:
+        """Take nothing more in, assemble and store what was acknowledged, send queued traces."""
+        self._otlp.stop(_GRACE_S)
+        self._pipeline.close()
+        self._undo.close()
+
+    def status(self) -> SystemStatus:
+        """What ``/status`` says."""
+        now = time.monotonic()
+        return SystemStatus(
+            assembly=self._pipeline.status,
+            exporter=ExporterStatus(
+                version=self._version,
+                uptime_s=now - self._started_s,
+                replaying=self._pipeline.replaying,
+                lag_bytes=self._pipeline.lag_bytes,
+                rejected_records=int(self.metrics.total("turnscope_exporter_records_rejected_total")),
+                journal_error=self._pipeline.failure or self._journal.trouble,
+                store_error=self._rows.trouble,
+                traces_error=self._traces.trouble if self._traces else None,
+                traces_endpoint=self._settings.export_otlp,
+                last_scrape_s=None if self._scraped_s is None else now - self._scraped_s,
+            ),
+        )
+
+    def _troubles(self) -> list[str]:
+        traces = self._traces.trouble if self._traces else None
+        return [t for t in (self._pipeline.failure, self._journal.trouble, self._rows.trouble, traces) if t]
+
+    def _metrics_page(self, scraper: str | None, accept: str) -> tuple[bytes, str]:
+        self._scraped_s = time.monotonic()
+        self.metrics.gauge("turnscope_exporter_journal_failed", (), 1 if self._journal.trouble else 0)
+        return exposition.render(self.metrics.points(scraper), accept)

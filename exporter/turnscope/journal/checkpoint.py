@@ -1,0 +1,73 @@
+"""Checkpoints: the state of assembly at a position of the journal, so that replay begins there."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from turnscope.journal import segments
+from turnscope.journal.segments import Position
+
+_LOG: Final = logging.getLogger(__name__)
+_HEADER: Final = b"TSCKPT1\n"
+KEPT: Final = 2
+"""The newest may turn out unreadable (another version wrote it): the one before is the second chance."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """Everything before ``position`` is in ``state`` or in the store."""
+
+    position: Position
+    now_ns: int
+    """Journal time when it was made."""
+    state: bytes
+
+
+def _paths(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.checkpoint"), reverse=True)
+
+
+def save(folder: Path, checkpoint: Checkpoint) -> Position:
+    """Write it whole or not at all; return the position from which the journal must be kept. Raises ``OSError``."""
+    at = checkpoint.position
+    path = folder / f"{at.segment:012d}-{at.offset:012d}.checkpoint"
+    temporary = path.with_suffix(".tmp")
+    data = _HEADER + segments.frame(msgspec.msgpack.encode(checkpoint))
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+        segments.sync_folder(folder)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    kept = _paths(folder)[:KEPT]
+    for old in _paths(folder)[KEPT:]:
+        old.unlink()
+    return _position(kept[-1])
+
+
+def load(folder: Path) -> list[Checkpoint]:
+    """The sound ones, newest first."""
+    found = []
+    for path in _paths(folder):
+        data = path.read_bytes()
+        try:
+            payload = segments.single(data, len(_HEADER)) if data.startswith(_HEADER) else None
+            if payload is None:
+                raise ValueError("cut off or damaged")
+            found.append(msgspec.msgpack.decode(payload, type=Checkpoint))
+        except (ValueError, msgspec.MsgspecError) as error:
+            _LOG.warning("%s cannot be used (%s): replaying more of the journal instead", path, error)
+    return found
+
+
+def _position(path: Path) -> Position:
+    segment, _, offset = path.stem.partition("-")
+    return Position(int(segment), int(offset))

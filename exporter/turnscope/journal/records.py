@@ -1,0 +1,92 @@
+"""What the journal holds: decoded events, hence only what the allowlist lets in, and the keys that were counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from turnscope.model import (
+    Attempt,
+    Contribution,
+    Emitter,
+    Engine,
+    EngineState,
+    Event,
+    Heartbeat,
+    Hold,
+    HoldUse,
+    Request,
+    Transfer,
+)
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """One event; ``source`` is an index into its batch's sources."""
+
+    source: int
+    seq: int
+    wall_ns: int
+    mono_ns: int
+    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+
+
+class Batch(msgspec.Struct, array_like=True, tag="b"):
+    """What one request brought. ``arrival_ns`` is journal time (``clock.py``), ``wall_ns`` Unix time of arrival."""
+
+    arrival_ns: int
+    wall_ns: int
+    sources: list[tuple[Emitter, Engine | None]]
+    entries: list[Entry]
+
+    def events(self) -> Iterator[Event]:
+        """The events in the order received."""
+        for entry in self.entries:
+            emitter, engine = self.sources[entry.source]
+            yield Event(
+                emitter=emitter,
+                engine=engine,
+                seq=entry.seq,
+                wall_ns=entry.wall_ns,
+                mono_ns=entry.mono_ns,
+                body=entry.body,
+            )
+
+
+class Counted(msgspec.Struct, array_like=True, tag="c"):
+    """Entities finalised at ``now_ns``: never to be counted again."""
+
+    now_ns: int
+    finals: list[tuple[str, list[Contribution]]]
+
+
+Record = Batch | Counted
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(Record)
+
+
+def batch(events: list[Event], *, arrival_ns: int, wall_ns: int) -> Batch:
+    """``events`` as one record; each emitter and engine is written once."""
+    sources: list[tuple[Emitter, Engine | None]] = []
+    indexes: dict[tuple[Emitter, Engine | None], int] = {}
+    entries = []
+    for event in events:
+        source = (event.emitter, event.engine)
+        index = indexes.get(source)
+        if index is None:
+            index = indexes[source] = len(sources)
+            sources.append(source)
+        entries.append(Entry(index, event.seq, event.wall_ns, event.mono_ns, event.body))
+    return Batch(arrival_ns, wall_ns, sources, entries)
+
+
+def encode(record: Record) -> bytes:
+    """The payload of one frame."""
+    return _ENCODER.encode(record)
+
+
+def decode(payload: bytes) -> Record:
+    """The record in one frame. Raises ``msgspec.DecodeError`` for what this version cannot read."""
+    return _DECODER.decode(payload)

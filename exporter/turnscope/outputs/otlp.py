@@ -1,0 +1,124 @@
+"""Sending export requests to an OTLP endpoint, over gRPC or HTTP, and what its answer means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import grpc
+import httpx
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+
+TIMEOUT_S: Final = 10.0
+_GRPC_PORT: Final = 4317
+_HTTP_PORT: Final = 4318
+_RETRY_GRPC: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.DATA_LOSS,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }
+)
+_RETRY_HTTP: Final = frozenset({429, 502, 503, 504})
+
+
+class BadEndpoint(ValueError):
+    """An endpoint that cannot be understood: one sentence."""
+
+
+class SendFailed(Exception):
+    """The endpoint did not take the request. One sentence."""
+
+    retry = False
+
+
+class SendLater(SendFailed):
+    """... and may take it later."""
+
+    retry = True
+
+
+class TraceSender(Protocol):
+    """Sends one request; returns how many spans were rejected and why. Raises ``SendFailed``."""
+
+    def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]: ...
+
+    def close(self) -> None: ...
+
+
+def trace_sender(endpoint: str, headers: Mapping[str, str]) -> TraceSender:
+    """The sender for ``endpoint``: by scheme (``grpc, grpcs, http, https``), else by port and path.
+
+    ``http://host:4317`` without a path is gRPC, as most of OpenTelemetry's documentation writes it; port 4318
+    or a path means HTTP. Raises ``BadEndpoint``.
+    """
+    url = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
+    try:
+        host, port = url.hostname, url.port
+    except ValueError:
+        host = port = None
+    if url.scheme not in ("", "grpc", "grpcs", "http", "https") or not host:
+        raise BadEndpoint(f"{endpoint!r} is not an OTLP endpoint: write it like http://127.0.0.1:{_GRPC_PORT}")
+    secure = url.scheme in ("grpcs", "https")
+    path = url.path.rstrip("/")
+    if url.scheme in ("grpc", "grpcs") or (not path and port != _HTTP_PORT):
+        return _Grpc(f"{host if ':' not in host else f'[{host}]'}:{port or _GRPC_PORT}", secure, headers)
+    scheme = "https" if secure else "http"
+    return _Http(f"{scheme}://{url.netloc.rpartition('@')[2]}{path or '/v1/traces'}", headers)
+
+
+class _Grpc:
+    def __init__(self, target: str, secure: bool, headers: Mapping[str, str]) -> None:
+        self._target = target
+        self._channel = (
+            grpc.secure_channel(target, grpc.ssl_channel_credentials()) if secure else grpc.insecure_channel(target)
+        )
+        self._stub = TraceServiceStub(self._channel)
+        self._metadata = tuple((k.lower(), v) for k, v in headers.items())
+
+    def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
+        try:
+            answer = self._stub.Export(
+                request, timeout=TIMEOUT_S, metadata=self._metadata, compression=grpc.Compression.Gzip
+            )
+        except grpc.RpcError as error:
+            code = error.code()
+            text = f"{self._target} answered {code.name} over gRPC: {error.details()}"
+            raise (SendLater if code in _RETRY_GRPC else SendFailed)(text) from None
+        return answer.partial_success.rejected_spans, answer.partial_success.error_message
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class _Http:
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        self._url = url
+        self._client = httpx.Client(
+            timeout=TIMEOUT_S, headers={**headers, "Content-Type": "application/x-protobuf"}, trust_env=False
+        )
+
+    def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
+        try:
+            answer = self._client.post(self._url, content=request.SerializeToString())
+        except httpx.TransportError as error:
+            raise SendLater(f"{self._url} cannot be reached over HTTP: {error}") from None
+        if answer.status_code != 200:
+            text = f"{self._url} answered {answer.status_code} over HTTP: {answer.text[:200]}"
+            raise (SendLater if answer.status_code in _RETRY_HTTP else SendFailed)(text)
+        if "protobuf" not in answer.headers.get("content-type", ""):
+            return 0, ""
+        partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+        return partial.rejected_spans, partial.error_message
+
+    def close(self) -> None:
+        self._client.close()

@@ -1,0 +1,156 @@
+"""A turn as one OTLP trace: a root span ``turn`` with its legs and transfers as siblings below it.
+
+A part whose time was not measured has no span; nothing is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
+
+from turnscope import semconv
+from turnscope.model import Turn
+
+MAX_BYTES: Final = 2_048
+"""Longest attribute: trace stores cut there."""
+
+_GEN_AI: Final = {
+    "session_id": semconv.CONVERSATION_ID,
+    "model": semconv.REQUEST_MODEL,
+    "prompt_tokens": semconv.INPUT_TOKENS,
+    "output_tokens": semconv.OUTPUT_TOKENS,
+}
+_AS_SPANS: Final = frozenset(
+    {"turn_id", "started_ns", "ended_ns", "duration_ns", "ttft_ns", "finish_reason"}
+    | {"caller_trace_id", "caller_span_id", "server_trace_id", "server_span_id", "prefill_queue_ns"}
+    | {f"{part}{suffix}" for part in ("prefill", "fetch", "handoff", "decode") for suffix in ("_ns", "_started_ns")}
+)
+"""Fields that are times, links or a convention's attribute instead of one of ours."""
+_PARTS: Final = {
+    "prefill": ("prefill", ("prefill_engine", "prefill_engine_id", "prefill_request_id")),
+    "reverse_fetch": ("fetch", ("fetched_tokens", "fetched_bytes", "fetch_reads", "used_hold_id")),
+    "handoff": ("handoff", ("handoff_tokens", "handoff_bytes", "handoff_reads")),
+    "decode": ("decode", ("decode_engine", "decode_engine_id", "decode_request_id", "left_hold_id")),
+}
+"""Span name -> prefix of its times in ``Turn``, and the fields repeated on it."""
+
+
+def encode(turns: Iterable[Turn], *, version: str) -> ExportTraceServiceRequest:
+    """One export request with the trace of each turn."""
+    request = ExportTraceServiceRequest()
+    block = request.resource_spans.add()
+    _put(block.resource.attributes, "service.name", "turnscope")
+    _put(block.resource.attributes, "service.version", version)
+    scope = block.scope_spans.add()
+    scope.scope.name, scope.scope.version = semconv.SCOPE, version
+    for turn in turns:
+        _add_turn(scope, turn)
+    return request
+
+
+def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
+    trace_id = bytes.fromhex(turn.turn_id)
+    root = scope.spans.add()
+    root.trace_id, root.span_id = trace_id, semconv.span_key(trace_id)
+    root.name, root.kind = "turn", Span.SPAN_KIND_INTERNAL
+    root.start_time_unix_nano = turn.started_ns
+    ends = [turn.ended_ns] if turn.ended_ns is not None else []
+    if not ends and turn.duration_ns is not None:
+        ends.append(turn.started_ns + turn.duration_ns)
+    for name in _PARTS:
+        ended = _add_part(scope, turn, name, trace_id, root.span_id)
+        if ended is not None and turn.ended_ns is None:
+            ends.append(ended)
+    root.end_time_unix_nano = max([turn.started_ns, *ends])
+    if not ends:
+        _put(root.attributes, "turnscope.turn.end_measured", False)
+    _describe(root, turn)
+    _link(root, turn)
+
+
+def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent: bytes) -> int | None:
+    prefix, fields = _PARTS[name]
+    started: int | None = getattr(turn, f"{prefix}_started_ns")
+    lasted: int | None = getattr(turn, f"{prefix}_ns")
+    if started is None or lasted is None:
+        return None
+    span = scope.spans.add()
+    span.trace_id, span.span_id, span.parent_span_id = trace_id, semconv.span_key(trace_id, name), parent
+    span.name, span.kind = name, Span.SPAN_KIND_INTERNAL
+    span.start_time_unix_nano, span.end_time_unix_nano = started, started + lasted
+    _put(span.attributes, semconv.CONVERSATION_ID, turn.session_id)
+    for field in fields:
+        _put(span.attributes, f"turnscope.turn.{field}", getattr(turn, field))
+    if name == "prefill" and turn.prefill_queue_ns is not None:
+        _put(span.attributes, "turnscope.prefill.queue_seconds", turn.prefill_queue_ns / 1e9)
+    if turn.status == "error" and turn.stage == name:
+        span.status.code = Status.STATUS_CODE_ERROR
+    return started + lasted
+
+
+def _describe(root: Span, turn: Turn) -> None:
+    _put(root.attributes, semconv.OPERATION_NAME, "chat")
+    for field in msgspec.structs.fields(Turn):
+        if field.name not in _AS_SPANS:
+            key = _GEN_AI.get(field.name, f"turnscope.turn.{field.name}")
+            _put(root.attributes, key, getattr(turn, field.name))
+    if turn.finish_reason is not None:
+        _put(root.attributes, semconv.FINISH_REASON, [turn.finish_reason])
+    if turn.ttft_ns is not None:
+        _put(root.attributes, semconv.TIME_TO_FIRST_CHUNK, turn.ttft_ns / 1e9)
+    reused = [turn.local_hit_tokens, turn.fetched_tokens, turn.external_tokens]
+    if None not in reused:
+        _put(root.attributes, "gen_ai.usage.cache_read.input_tokens", sum(n or 0 for n in reused))
+    if turn.status == "error":
+        root.status.code = Status.STATUS_CODE_ERROR
+        root.status.message = f"failed at {turn.stage}" if turn.stage else "failed"
+        _put(root.attributes, "error.type", turn.reason if turn.stage is None else turn.stage)
+
+
+def _link(root: Span, turn: Turn) -> None:
+    """To the proxy's span, the caller's span, the previous turn, and the hold that was offered."""
+    if turn.server_trace_id and turn.server_span_id:
+        _add_link(root, "proxy", bytes.fromhex(turn.server_trace_id), bytes.fromhex(turn.server_span_id))
+    if turn.caller_trace_id and turn.caller_span_id:
+        _add_link(root, "caller", bytes.fromhex(turn.caller_trace_id), bytes.fromhex(turn.caller_span_id))
+    if turn.previous_turn_id:
+        previous = bytes.fromhex(turn.previous_turn_id)
+        _add_link(root, "previous_turn", previous, semconv.span_key(previous))
+    if turn.used_hold_id:
+        hold = bytes.fromhex(turn.used_hold_id)
+        _add_link(root, "hold", hold, semconv.span_key(hold, "hold"))
+
+
+def _add_link(root: Span, what: str, trace_id: bytes, span_id: bytes) -> None:
+    if len(trace_id) != 16 or len(span_id) != 8:
+        return
+    link = root.links.add()
+    link.trace_id, link.span_id = trace_id, span_id
+    _put(link.attributes, "turnscope.link", what)
+
+
+def _put(out: Any, key: str, value: Any) -> None:
+    """Nothing for None and empty lists: absent is not zero."""
+    if value is None or value == []:
+        return
+    item = out.add()
+    item.key = key
+    if isinstance(value, list):
+        room = MAX_BYTES
+        for text in value:
+            room -= len(text.encode()) + 1
+            if room < 0:
+                break
+            item.value.array_value.values.add().string_value = text
+    elif isinstance(value, bool):
+        item.value.bool_value = value
+    elif isinstance(value, int):
+        item.value.int_value = value
+    elif isinstance(value, float):
+        item.value.double_value = value
+    else:
+        item.value.string_value = value.encode()[:MAX_BYTES].decode(errors="ignore")

@@ -1,0 +1,307 @@
+"""From the journal to the outputs: the one thread that owns assembly.
+
+Received events are journalled and acknowledged; this thread reads them back in order, feeds assembly, and hands
+facts out: what is counted is journalled first, then added to the metrics, stored and sent as a trace. After a
+restart it does the same from the last checkpoint on, where keys already in the journal count no more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from turnscope import model
+from turnscope.catalog import METRICS, Kind, label_sets
+from turnscope.journal import checkpoint as checkpoints
+from turnscope.journal.checkpoint import Checkpoint
+from turnscope.journal.folder import JournalUnavailable
+from turnscope.journal.journal import Journal
+from turnscope.journal.records import Batch, Counted, Record
+from turnscope.journal.segments import Position
+from turnscope.model import AssemblyStatus, Event, Fact, HoldRecord, Sample, Turn
+from turnscope.outputs.metrics import MetricState
+from turnscope.receivers.errors import Unavailable
+from turnscope.semconv import Role
+
+_LOG: Final = logging.getLogger(__name__)
+
+RETENTION_NS: Final = 3_600_000_000_000
+"""As long as assembly remembers what it counted, so that a journal without a usable checkpoint still suffices."""
+SETTLE_EVERY: Final = 64
+"""Records between two hand-outs while there is more to read."""
+CHECKPOINT_RECORDS: Final = 20_000
+"""Records after which a checkpoint is due whatever the time: bounds the next replay."""
+REFRESH_S: Final = 1.0
+"""Age of gauges and status."""
+
+
+class Assembling(Protocol):
+    """Assembly as this module uses it. Times are journal times; a time earlier than the last one is no error."""
+
+    def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None: ...
+
+    def tick(self, now_ns: int) -> None: ...
+
+    def take(self) -> list[Fact]: ...
+
+    def samples(self, now_ns: int) -> list[Sample]: ...
+
+    def status(self, now_ns: int) -> AssemblyStatus: ...
+
+    def mark_counted(self, key: str, arrival_ns: int) -> None: ...
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, state: bytes) -> None: ...
+
+
+class Rows(Protocol):
+    """Where rows go."""
+
+    def add(self, turn: Turn | None, hold: HoldRecord | None) -> None: ...
+
+    def request_checkpoint(self, save: Callable[[], None]) -> bool: ...
+
+    def close(self, save: Callable[[], None] | None) -> None: ...
+
+
+class Traces(Protocol):
+    """Where turn traces go."""
+
+    def add(self, turn: Turn) -> None: ...
+
+
+class Recording(Protocol):
+    """Where what was received goes, if it is recorded."""
+
+    def write(self, events: list[Event], wall_ns: int) -> None: ...
+
+
+class Pipeline:
+    """Owns assembly; everything public may be called from any thread."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        folder: Path,
+        *,
+        assembly: Callable[[], Assembling],
+        metrics: MetricState,
+        rows: Rows,
+        traces: Traces | None = None,
+        recording: Recording | None = None,
+        checkpoint_s: float = 60.0,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._journal = journal
+        self._folder = folder
+        self._make = assembly
+        self._metrics = metrics
+        self._rows = rows
+        self._traces = traces
+        self._recording = recording
+        self._checkpoint_s = checkpoint_s
+        self._clock_s = clock_s
+        self._stop = threading.Event()
+        self._replaying = True
+        self._failure: str | None = None
+        self._status = AssemblyStatus()
+        self._engines: dict[str, Role] = {}
+        self._position = journal.start()
+        self._records = 0
+        self._checkpoint_at = self._refresh_at = clock_s()
+        self._unsettled = False
+        for metric in METRICS.values():
+            self._declare(metric.name, {})
+        self._thread = threading.Thread(target=self._run, name="turnscope-assembly", daemon=True)
+
+    # --- what others ask ------------------------------------------------------------------------------
+    @property
+    def replaying(self) -> bool:
+        """The journal is still being replayed after the start."""
+        return self._replaying
+
+    @property
+    def failure(self) -> str | None:
+        """Why assembly stopped, if it did."""
+        return self._failure
+
+    @property
+    def status(self) -> AssemblyStatus:
+        """What assembly knows of its sources, at most ``REFRESH_S`` old."""
+        return self._status
+
+    @property
+    def lag_bytes(self) -> int:
+        """Journalled and not assembled yet."""
+        return self._journal.behind(self._position)
+
+    def accept(self, events: list[Event]) -> None:
+        """Journal ``events``; they are safe when this returns. Raises ``Unavailable``."""
+        try:
+            self._journal.append_events(events)
+        except JournalUnavailable as error:
+            raise Unavailable(str(error)) from None
+
+    def start(self) -> None:
+        """Replay, then go on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Assemble what is journalled, flush the store and make a checkpoint. Receivers must have stopped."""
+        self._stop.set()
+        self._thread.join()
+
+    # --- the thread -------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        save = None
+        try:
+            assembly = self._replay()
+            self._replaying = False
+            while not self._stop.is_set():
+                self._step(assembly)
+                self._journal.wait(self._position, 0.25)
+            self._step(assembly)
+            self._drain(assembly)
+            if not self._unsettled:
+                save = self._checkpoint(assembly)
+        except Exception as error:
+            _LOG.exception("assembly stopped")
+            self._failure = f"assembly stopped ({type(error).__name__}: {error}): see the log, then restart the sidecar"
+        self._rows.close(save)
+
+    def _replay(self) -> Assembling:
+        started = self._clock_s()
+        assembly, self._position = self._restore()
+        start = self._position
+        keys = 0
+        for record, _ in self._journal.read(start):
+            if isinstance(record, Counted):
+                for key, _contributions in record.finals:
+                    assembly.mark_counted(key, record.now_ns)
+                    keys += 1
+        end = self._journal.end()
+        while self._position < end and not self._stop.is_set():
+            self._drain(assembly, replay_until=end)
+        seconds = self._clock_s() - started
+        self._metrics.gauge("turnscope_exporter_replay_seconds", (), seconds)
+        self._refresh(assembly)
+        if self._records:
+            _LOG.info("replayed %d records in %.2f s; %d keys were counted before", self._records, seconds, keys)
+        return assembly
+
+    def _restore(self) -> tuple[Assembling, Position]:
+        for checkpoint in checkpoints.load(self._folder):
+            assembly = self._make()
+            try:
+                assembly.restore(checkpoint.state)
+            except (ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
+                _LOG.warning("a checkpoint of another version cannot be used (%s): replaying more instead", error)
+                continue
+            return assembly, checkpoint.position
+        return self._make(), self._journal.start()
+
+    def _step(self, assembly: Assembling) -> None:
+        self._drain(assembly)
+        now = self._journal.quiet_now(self._position)
+        if now is not None:
+            assembly.tick(now)
+            self._settle(assembly, now)
+        if self._clock_s() - self._refresh_at >= REFRESH_S:
+            self._refresh(assembly)
+        due = self._records >= CHECKPOINT_RECORDS or self._clock_s() - self._checkpoint_at >= self._checkpoint_s
+        if self._records and due and not self._unsettled and self._rows.request_checkpoint(self._checkpoint(assembly)):
+            self._records, self._checkpoint_at = 0, self._clock_s()
+
+    def _drain(self, assembly: Assembling, *, replay_until: Position | None = None) -> None:
+        now = 0
+        for n, (record, position) in enumerate(self._journal.read(self._position), 1):
+            now = max(now, self._apply(assembly, record, live=replay_until is None))
+            self._position = position
+            self._records += 1
+            if n % SETTLE_EVERY == 0:
+                self._settle(assembly, now)
+            if replay_until is not None and position >= replay_until:
+                break
+        self._settle(assembly, now)
+
+    def _apply(self, assembly: Assembling, record: Record | None, *, live: bool) -> int:
+        """Feed one record; the journal time it brought."""
+        if isinstance(record, Counted):
+            if not live:
+                assembly.tick(record.now_ns)
+            return record.now_ns
+        if not isinstance(record, Batch):
+            return 0
+        assembly.tick(record.arrival_ns)
+        events = list(record.events())
+        for event in events:
+            try:
+                assembly.feed(event, record.arrival_ns, record.wall_ns)
+            except Exception:
+                _LOG.exception("an event could not be assembled and is passed over: %s", event.body.EVENT)
+                self._metrics.add("turnscope_exporter_assembly_errors_total", (), 1)
+        if live and self._recording is not None:
+            self._recording.write(events, record.wall_ns)
+        return record.arrival_ns
+
+    def _settle(self, assembly: Assembling, now_ns: int) -> None:
+        """Hand out facts. What is counted is on disk before it is added."""
+        facts = assembly.take()
+        finals = [fact for fact in facts if isinstance(fact, model.Final)]
+        if finals and not self._journal_counted(now_ns, finals):
+            return
+        for final in finals:
+            self._metrics.add_all(final.contributions)
+        for fact in facts:
+            self._rows.add(fact.turn, fact.hold)
+            if isinstance(fact, model.Final) and fact.turn is not None and self._traces is not None:
+                self._traces.add(fact.turn)
+
+    def _journal_counted(self, now_ns: int, finals: list[model.Final]) -> bool:
+        """False when the sidecar is stopped before it could be written: the next start counts them."""
+        while True:
+            try:
+                self._journal.append_counted(now_ns, [(final.key, final.contributions) for final in finals])
+                return True
+            except JournalUnavailable:
+                if self._stop.wait(0.5):
+                    self._unsettled = True
+                    return False
+
+    # --- gauges, label sets, checkpoints ----------------------------------------------------------------
+    def _refresh(self, assembly: Assembling) -> None:
+        self._refresh_at = self._clock_s()
+        now = self._journal.clock.now()
+        self._metrics.sample(assembly.samples(now))
+        self._status = status = assembly.status(now)
+        engines = {e.name: Role(e.engine.role) for e in status.engines}
+        if engines != self._engines:
+            self._engines = engines
+            for metric in METRICS.values():
+                self._declare(metric.name, engines)
+        self._metrics.gauge("turnscope_exporter_journal_size_bytes", (), self._journal.size())
+        self._metrics.gauge("turnscope_exporter_journal_lag_bytes", (), self.lag_bytes)
+
+    def _declare(self, metric: str, engines: dict[str, Role]) -> None:
+        if METRICS[metric].kind in (Kind.COUNTER, Kind.HISTOGRAM):
+            self._metrics.declare(metric, label_sets(METRICS[metric], engines))
+
+    def _checkpoint(self, assembly: Assembling) -> Callable[[], None]:
+        now = self._journal.clock.now()
+        checkpoint = Checkpoint(position=self._position, now_ns=now, state=assembly.snapshot())
+
+        def save() -> None:
+            try:
+                needed = checkpoints.save(self._folder, checkpoint)
+                self._journal.drop(needed, unused_since_ns=now - RETENTION_NS)
+            except OSError as error:
+                _LOG.warning("no checkpoint could be written (%s): the next start takes longer", error)
+
+        return save

@@ -1,0 +1,61 @@
+"""OTLP over gRPC, logs: the service that hooks and collectors send to."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import grpc
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+
+from turnscope.receivers.errors import Refused, grpc_status
+from turnscope.receivers.intake import LogsIntake
+
+_LOG: Final = logging.getLogger(__name__)
+_SERVICE: Final = "opentelemetry.proto.collector.logs.v1.LogsService"
+WORKERS: Final = 16
+"""Each waits for the disk most of the time; the group of waiting requests shares one sync."""
+_HARD_FACTOR: Final = 4
+"""Beyond this multiple of the limit gRPC refuses by itself, before the message is in memory and uncounted."""
+
+
+class GrpcLogs:
+    """A gRPC server on ``address`` (``host:port``; port 0 takes a free one). Raises ``OSError`` if it is taken."""
+
+    def __init__(self, intake: LogsIntake, address: str, *, max_bytes: int, workers: int = WORKERS) -> None:
+        self._intake = intake
+        self._server = grpc.server(
+            ThreadPoolExecutor(workers, thread_name_prefix="turnscope-otlp"),
+            options=[
+                ("grpc.max_receive_message_length", _HARD_FACTOR * max_bytes),
+                # Without this a second process can take the same port, and each gets a part of the traffic.
+                ("grpc.so_reuseport", 0),
+            ],
+        )
+        # Raw bytes in: a message that cannot be parsed is ours to count and to explain.
+        handler: Any = grpc.unary_unary_rpc_method_handler(
+            self._export, response_serializer=ExportLogsServiceResponse.SerializeToString
+        )
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {"Export": handler}),))
+        try:
+            self.port = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(str(error)) from None
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._server.start()
+
+    def stop(self, grace_s: float) -> None:
+        """Take no new request, give those in progress ``grace_s``."""
+        self._server.stop(grace_s).wait()
+
+    def _export(self, body: bytes, context: grpc.ServicerContext) -> ExportLogsServiceResponse:
+        try:
+            return self._intake.export(body)
+        except Refused as error:
+            context.abort(grpc_status(error), str(error))
+        except Exception:
+            _LOG.exception("a request could not be answered")
+            context.abort(grpc.StatusCode.INTERNAL, "internal error: see the sidecar's log")
