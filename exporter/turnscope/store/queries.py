@@ -1,0 +1,200 @@
+"""What the reader asks: filters, sort orders and the SQL of each question, with data only as parameters."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from turnscope.semconv import Reason, Status
+from turnscope.store.schema import HOLDS, TURNS
+from turnscope.store.sql import newest, rows
+
+SESSION: Final = "nullif(session_id, '')"
+"""Turns without a session id (NULL or empty) form one bucket, whose id is NULL."""
+
+
+class SessionSort(StrEnum):
+    """What sessions can be ordered by: columns of the sessions page."""
+
+    LAST = "last_ns"
+    FIRST = "first_ns"
+    TURNS = "turns"
+    PROMPT = "prompt_tokens"
+    FETCHED = "fetched_tokens"
+    COMPUTED = "computed_tokens"
+    BYTES = "fetched_bytes"
+    TTFT = "ttft_median_ns"
+    SUSPICIOUS = "suspicious_turns"
+    FAILED = "failed_turns"
+
+
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Keeps sessions with at least one turn that meets every given condition; their totals still cover all turns."""
+
+    text: str | None = None
+    """Part of the session id, in any case."""
+    model: str | None = None
+    engine: str | None = None
+    """Name of a prefill or decode engine."""
+    path: str | None = None
+    reason: str | None = None
+    suspicion: str | None = None
+    suspicious: bool = False
+    failed: bool = False
+    since_ns: int | None = None
+    """Turns that started at or after it."""
+    until_ns: int | None = None
+
+
+_TURN_TEST: Final = {
+    "text": "contains(lower(session_id), lower($text))",
+    "model": "model = $model",
+    "engine": "(prefill_engine = $engine OR decode_engine = $engine)",
+    "path": "path = $path",
+    "reason": "reason = $reason",
+    "suspicion": "list_contains(suspicions, $suspicion)",
+    "since_ns": "started_ns >= $since_ns",
+    "until_ns": "started_ns < $until_ns",
+}
+_PLAIN_REASONS: Final = f"('{Reason.NONE}', '{Reason.FIRST_TURN}')"
+_SESSION_COLUMNS: Final = f"""
+    {SESSION} AS session_id,
+    any_value(session_source) AS session_source,
+    count(*) AS turns,
+    count(prompt_tokens) AS measured_turns,
+    min(started_ns) AS first_ns,
+    max(coalesce(ended_ns, started_ns)) AS last_ns,
+    list_sort(list(DISTINCT model) FILTER (model IS NOT NULL)) AS models,
+    sum(prompt_tokens)::BIGINT AS prompt_tokens,
+    sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
+    sum(fetched_tokens)::BIGINT AS fetched_tokens,
+    sum(external_tokens)::BIGINT AS external_tokens,
+    sum(computed_tokens)::BIGINT AS computed_tokens,
+    sum(recomputed_tokens)::BIGINT AS recomputed_tokens,
+    sum(new_tokens)::BIGINT AS new_tokens,
+    sum(output_tokens)::BIGINT AS output_tokens,
+    sum(fetched_bytes)::BIGINT AS fetched_bytes,
+    sum(fetch_ns)::BIGINT AS fetch_ns,
+    quantile_disc(ttft_ns, 0.5) AS ttft_median_ns,
+    count_if(fetched_tokens > 0) AS fetch_turns,
+    count_if(len(suspicions) > 0) AS suspicious_turns,
+    count_if(status != '{Status.OK}') AS failed_turns,
+    mode(reason) FILTER (reason NOT IN {_PLAIN_REASONS}) AS main_reason"""
+_SESSION_NEEDS: Final = (
+    "turn_id, session_id, session_source, started_ns, ended_ns, model, prefill_engine, decode_engine, path, reason, "
+    "status, suspicions, prompt_tokens, local_hit_tokens, fetched_tokens, external_tokens, computed_tokens, "
+    "recomputed_tokens, new_tokens, output_tokens, fetched_bytes, fetch_ns, ttft_ns"
+)
+Params = dict[str, Any]
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """What there is to read: SQL for all stored rows of each table."""
+
+    turns: str
+    holds: str
+
+
+def sources(turn_files: list[str], hold_files: list[str]) -> Sources:
+    """Sources over these files, which the query gets as ``$turn_files`` and ``$hold_files``."""
+    return Sources(
+        rows(TURNS, "turn_files", any_file=bool(turn_files)), rows(HOLDS, "hold_files", any_file=bool(hold_files))
+    )
+
+
+def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descending: bool) -> tuple[str, Params]:
+    """The sessions page, with the number of all matching sessions in ``total`` on every row."""
+    tests, params = _tests(where)
+    having = f"HAVING count_if({' AND '.join(tests)}) > 0" if tests else ""
+    order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id NULLS LAST"
+    return (
+        f"SELECT *, count(*) OVER () AS total FROM (SELECT {_SESSION_COLUMNS} "
+        f"FROM {newest(TURNS, src.turns, _SESSION_NEEDS)} GROUP BY {SESSION} {having}) "
+        f"ORDER BY {order} LIMIT $limit OFFSET $offset"
+    ), params
+
+
+def _tests(where: SessionFilter) -> tuple[list[str], Params]:
+    params = {name: v for name in _TURN_TEST if (v := getattr(where, name)) is not None}
+    tests = [_TURN_TEST[name] for name in params]
+    if where.suspicious:
+        tests.append("len(suspicions) > 0")
+    if where.failed:
+        tests.append(f"status != '{Status.OK}'")
+    return tests, params
+
+
+def _session_test(session_id: str | None) -> tuple[str, Params]:
+    if session_id is None:
+        return f"{SESSION} IS NULL", {}
+    return "session_id = $session_id", {"session_id": session_id}
+
+
+def _turns_of(src: Sources, session_id: str | None) -> tuple[str, Params]:
+    """The newest revisions of one session's turns. A revision may have moved a turn to another session."""
+    test, params = _session_test(session_id)
+    candidates = f"(SELECT * FROM {src.turns} WHERE turn_id IN (SELECT turn_id FROM {src.turns} WHERE {test}))"
+    return f"(SELECT * FROM {newest(TURNS, candidates)} WHERE {test})", params
+
+
+def session(src: Sources, session_id: str | None) -> tuple[str, Params]:
+    """One row of the sessions page, or none."""
+    turns, params = _turns_of(src, session_id)
+    return f"SELECT {_SESSION_COLUMNS} FROM {turns} GROUP BY {SESSION}", params
+
+
+_TURN_HOLD: Final = """
+    h.outcome AS hold_outcome, h.hold_id IS NOT NULL AS hold_seen, h.held_ns AS hold_held_ns, h.ttl_ns AS hold_ttl_ns,
+    h.tokens AS hold_tokens, h.bytes AS hold_bytes, h.used_by_turn_id AS hold_used_by_turn_id"""
+
+
+def _with_holds(src: Sources, turns: str) -> str:
+    left = f"SELECT left_hold_id FROM {turns}"
+    holds = newest(HOLDS, f"(SELECT * FROM {src.holds} WHERE hold_id IN ({left}))")
+    return (
+        f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD} FROM {turns} t LEFT JOIN {holds} h ON h.hold_id = t.left_hold_id"
+    )
+
+
+def turns(src: Sources, session_id: str | None) -> tuple[str, Params]:
+    """One session's turns, oldest first, each with the hold its answer left (``hold_*``)."""
+    found, params = _turns_of(src, session_id)
+    return (
+        f"SELECT *, (SELECT count(*) FROM {found}) AS total FROM "
+        f"({_with_holds(src, f'(SELECT * FROM {found} ORDER BY started_ns, turn_id LIMIT $limit OFFSET $offset)')}) "
+        f"ORDER BY started_ns, turn_id"
+    ), params
+
+
+def recent_turns(src: Sources) -> tuple[str, Params]:
+    """The newest turns of all sessions, newest first, each with the hold its answer left (``hold_*``)."""
+    ids = newest(TURNS, src.turns, "turn_id, started_ns")
+    wanted = f"SELECT turn_id FROM {ids} ORDER BY started_ns DESC, turn_id LIMIT $limit OFFSET $offset"
+    found = newest(TURNS, f"(SELECT * FROM {src.turns} WHERE turn_id IN ({wanted}))")
+    total = f"SELECT count(DISTINCT turn_id) FROM {src.turns}"
+    return (f"SELECT *, ({total}) AS total FROM ({_with_holds(src, found)}) ORDER BY started_ns DESC, turn_id"), {}
+
+
+def holds(src: Sources, session_id: str | None) -> tuple[str, Params]:
+    """The holds that one session's turns left or were offered, oldest first."""
+    found, params = _turns_of(src, session_id)
+    wanted = (
+        f"SELECT left_hold_id FROM {found} WHERE left_hold_id IS NOT NULL "
+        f"UNION SELECT used_hold_id FROM {found} WHERE used_hold_id IS NOT NULL"
+    )
+    newest_holds = newest(HOLDS, f"(SELECT * FROM {src.holds} WHERE hold_id IN ({wanted}))")
+    return (
+        f"SELECT {HOLDS.columns()}, count(*) OVER () AS total FROM {newest_holds} "
+        f"ORDER BY started_ns, hold_id LIMIT $limit OFFSET $offset"
+    ), params
+
+
+def choices(src: Sources) -> tuple[str, Params]:
+    """Models and engines that occur, sorted: ``(kind, value)`` rows."""
+    parts = [
+        f"SELECT '{kind}' AS kind, {column} AS value FROM {src.turns} WHERE {column} IS NOT NULL"
+        for kind, column in (("model", "model"), ("engine", "prefill_engine"), ("engine", "decode_engine"))
+    ]
+    return f"SELECT DISTINCT kind, value FROM ({' UNION ALL '.join(parts)}) ORDER BY kind, value", {}

@@ -1,0 +1,160 @@
+"""The reader: opens what the manifests list, and answers questions with an embedded DuckDB."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from turnscope.store import manifest, queries, sql, totals
+from turnscope.store.errors import StoreBroken, StoreMissing
+from turnscope.store.files import open_files
+from turnscope.store.manifest import File
+from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
+from turnscope.store.schema import HOLDS, TURNS
+from turnscope.store.totals import Totals
+
+MEMORY: Final = "2GB"
+_TRIES: Final = 3
+Query = Callable[[Sources], tuple[str, Params]]
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some rows, and how many there are in all."""
+
+    table: pa.Table
+    total: int
+
+
+class StoreReader:
+    """Reads the store at ``url`` (a local folder or ``s3://bucket/folder``), also while writers work on it.
+
+    Every question sees the store as it is at that moment. All times are Unix nanoseconds; None is "not measured".
+    Raises StoreMissing when there is no store, StoreBroken when a part of it cannot be read, StoreTransientError
+    when it cannot be reached. May be used from several threads.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._files = open_files(url)
+        self._connection = sql.connect(memory=MEMORY, threads=2)
+        self._opening = threading.Lock()
+        try:
+            self._files.register(self._connection)
+            sql.create_empty(self._connection, TURNS)
+            sql.create_empty(self._connection, HOLDS)
+            self._listed()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+        self._files.close()
+
+    def sessions(
+        self,
+        where: SessionFilter = SessionFilter(),  # noqa: B008 - frozen
+        *,
+        sort: SessionSort = SessionSort.LAST,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> Page:
+        """One row a session; turns without a session id are one row whose ``session_id`` is None."""
+        return self._page(lambda s: queries.sessions(s, where, sort, descending=descending), limit, offset)
+
+    def session(self, session_id: str | None) -> dict[str, Any] | None:
+        """The row of ``sessions`` for one session (None: the turns without an id), or None if it has no turns."""
+        found = self._ask(lambda s: queries.session(s, session_id)).to_pylist()
+        return found[0] if found else None
+
+    def turns(self, session_id: str | None, *, limit: int = 1000, offset: int = 0) -> Page:
+        """One session's turns, oldest first: the fields of ``Turn``, and ``hold_*`` of the hold each one left."""
+        return self._page(lambda s: queries.turns(s, session_id), limit, offset)
+
+    def recent_turns(self, *, limit: int = 100, offset: int = 0) -> Page:
+        """The newest turns of all sessions, newest first, with the columns of ``turns``."""
+        return self._page(queries.recent_turns, limit, offset)
+
+    def holds(self, session_id: str | None, *, limit: int = 1000, offset: int = 0) -> Page:
+        """The holds that one session's turns left or were offered: the fields of ``HoldRecord``, oldest first."""
+        return self._page(lambda s: queries.holds(s, session_id), limit, offset)
+
+    def totals(self) -> Totals:
+        """What the whole store covers."""
+        sums = self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0]
+        counts = self._ask(lambda s: (totals.counts(s), {})).to_pylist()
+        holds = self._ask(lambda s: (totals.hold_counts(s), {})).to_pylist()
+        return totals.build(sums, counts, holds)
+
+    def choices(self) -> dict[str, list[str]]:
+        """The models and engines that occur: ``{"model": [...], "engine": [...]}``."""
+        found: dict[str, list[str]] = {"model": [], "engine": []}
+        for row in self._ask(queries.choices).to_pylist():
+            found[row["kind"]].append(row["value"])
+        return found
+
+    # --- inside -------------------------------------------------------------------------------------
+    def _page(self, query: Query, limit: int, offset: int) -> Page:
+        table = self._ask(query, {"limit": limit, "offset": offset})
+        total = int(table["total"][0].as_py()) if table.num_rows else 0
+        return Page(table.drop_columns(["total"]), total)
+
+    def _ask(self, query: Query, extra: Params | None = None) -> pa.Table:
+        """Answer from the files listed now; if one has gone meanwhile, from those listed then."""
+        listed = self._listed()
+        for attempt in range(_TRIES):
+            addresses = {
+                t.name: [self._files.address(f.path) for f in listed if f.table == t.name] for t in (TURNS, HOLDS)
+            }
+            text, params = query(queries.sources(addresses["turns"], addresses["holds"]))
+            params = {**params, **(extra or {})}
+            if "$turn_files" in text:
+                params["turn_files"] = addresses["turns"]
+            if "$hold_files" in text:
+                params["hold_files"] = addresses["holds"]
+            cursor = self._connection.cursor()
+            try:
+                answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
+                return answer
+            except (duckdb.IOException, duckdb.InvalidInputException, duckdb.HTTPException, OSError) as error:
+                again = self._listed()
+                if again == listed or attempt == _TRIES - 1:
+                    raise StoreBroken(
+                        f"A file of the store {self.url} cannot be read ({_first_line(error)}): restore the store from "
+                        "a backup, or remove it and let turnscope serve start a new one."
+                    ) from error
+                listed = again
+            finally:
+                cursor.close()
+        raise AssertionError("unreachable")
+
+    def _listed(self) -> list[File]:
+        """Every file that a manifest lists, in a fixed order."""
+        listed: list[File] = []
+        seen = False
+        for path in self._files.names(manifest.FOLDER):
+            if not path.endswith(".json"):
+                continue
+            try:
+                data, _ = self._files.read(path)
+            except FileNotFoundError:
+                continue
+            seen = True
+            listed.extend(manifest.decode(data, self._files.address(path)).files)
+        if not seen:
+            raise StoreMissing(
+                f"There is no turnscope store at {self.url}: start `turnscope serve --store {self.url}`, "
+                "or check the address."
+            )
+        return sorted(listed, key=lambda f: f.path)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

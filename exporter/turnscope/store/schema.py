@@ -1,0 +1,91 @@
+"""The tables of the store and their Arrow schemas, derived from the model's Structs here and nowhere else."""
+
+from __future__ import annotations
+
+import datetime as dt
+import types
+from collections.abc import Iterable
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+import pyarrow as pa
+
+from turnscope.model import HoldRecord, Turn
+
+_ARROW: Final[dict[Any, pa.DataType]] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    list[str]: pa.list_(pa.string()),
+}
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """One table: rows are a Struct, ``key`` names an entity, the highest ``revision`` of a key is the truth."""
+
+    name: str
+    row: type[Turn] | type[HoldRecord]
+    key: str
+    sort: tuple[str, ...] = ("session_id", "started_ns")
+    """Order of rows in compacted files."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Column names and types, in the Struct's order."""
+        hints = get_type_hints(self.row)
+        return pa.schema([pa.field(f.name, _arrow(hints[f.name])) for f in msgspec.structs.fields(self.row)])
+
+    def columns(self, prefix: str = "") -> str:
+        """The columns as SQL, each quoted: ``join`` is a keyword."""
+        return ", ".join(f'{prefix}"{name}"' for name in self.schema.names)
+
+
+TURNS: Final = Table(name="turns", row=Turn, key="turn_id")
+HOLDS: Final = Table(name="holds", row=HoldRecord, key="hold_id")
+TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS)}
+
+
+def _arrow(hint: Any) -> pa.DataType:
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (a for a in get_args(hint) if a is not type(None))
+    return _ARROW[hint]
+
+
+def to_arrow(table: Table, rows: Iterable[msgspec.Struct]) -> tuple[pa.Table, int]:
+    """``rows`` as an Arrow table, and how many had a value that no column can hold and were left out.
+
+    Text that is not valid Unicode (lone surrogates) is stored with replacement characters.
+    """
+    rows = list(rows)
+    try:
+        return _columns(table, rows), 0
+    except (pa.ArrowException, UnicodeError, OverflowError, TypeError):
+        good = []
+        for row in rows:
+            try:
+                good.append(_columns(table, [_clean(row)]))
+            except (pa.ArrowException, OverflowError, TypeError):
+                continue
+        kept = pa.concat_tables(good) if good else table.schema.empty_table()
+        return kept, len(rows) - len(good)
+
+
+def _columns(table: Table, rows: list[msgspec.Struct]) -> pa.Table:
+    schema = table.schema
+    return pa.table([pa.array([getattr(r, f.name) for r in rows], f.type) for f in schema], schema=schema)
+
+
+def _clean(row: msgspec.Struct) -> msgspec.Struct:
+    texts = {
+        f: v.encode("utf-8", "replace").decode() for f, v in msgspec.structs.asdict(row).items() if isinstance(v, str)
+    }
+    return msgspec.structs.replace(row, **texts)
+
+
+def partition(started_ns: int) -> str:
+    """The UTC date that ``started_ns`` falls on, e.g. ``2026-11-29``; times outside the calendar go to its ends."""
+    try:
+        return dt.datetime.fromtimestamp(started_ns // 1_000_000_000, tz=dt.UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return "0001-01-01" if started_ns < 0 else "9999-12-31"

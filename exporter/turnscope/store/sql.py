@@ -1,0 +1,46 @@
+"""SQL that the reader and the compaction share. Names come from the schema, never from data; data are parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from turnscope.store.schema import Table
+
+FILES = "read_parquet($%s, union_by_name = true, filename = true, hive_partitioning = false)"
+
+
+def connect(*, memory: str, threads: int) -> Any:
+    """An embedded DuckDB that loads no extension and so never uses the network."""
+    options: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "memory_limit": memory,
+        "threads": threads,
+    }
+    return duckdb.connect(":memory:", config=options)
+
+
+def create_empty(connection: Any, table: Table) -> None:
+    """An empty table ``empty_<name>`` with today's columns, so that files of an older turnscope lack none."""
+    empty = table.schema.empty_table()
+    connection.register("arrow_schema", empty)
+    connection.execute(f"CREATE TABLE empty_{table.name} AS SELECT * FROM arrow_schema")
+    connection.unregister("arrow_schema")
+
+
+def rows(table: Table, parameter: str, *, any_file: bool) -> str:
+    """Every stored row of every revision, in today's columns plus ``filename``."""
+    empty = f"SELECT *, NULL::VARCHAR AS filename FROM empty_{table.name}"
+    if not any_file:
+        return f"({empty})"
+    return f"(SELECT {table.columns()}, filename FROM ({empty} UNION ALL BY NAME SELECT * FROM {FILES % parameter}))"
+
+
+def newest(table: Table, source: str, columns: str = "*") -> str:
+    """The newest revision of each key in ``source``; of equal revisions, the one written last."""
+    return (
+        f"(SELECT {columns} FROM {source} QUALIFY row_number() OVER "
+        f"(PARTITION BY {table.key} ORDER BY revision DESC, parse_filename(filename) DESC) = 1)"
+    )

@@ -1,0 +1,126 @@
+"""What a whole store covers: one row of sums, and counts by path, reason, suspicion and hold outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from turnscope.semconv import HoldKind, Status
+from turnscope.store.queries import SESSION, Sources
+from turnscope.store.schema import HOLDS, TURNS
+from turnscope.store.sql import newest
+
+
+class Totals(msgspec.Struct, kw_only=True):
+    """Sums over the newest revision of every turn and hold. A sum is None when no turn measured it."""
+
+    turns: int = 0
+    sessions: int = 0
+    """Sessions with an id."""
+    unattributed_turns: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    prompt_tokens: int | None = None
+    local_hit_tokens: int | None = None
+    fetched_tokens: int | None = None
+    external_tokens: int | None = None
+    computed_tokens: int | None = None
+    recomputed_tokens: int | None = None
+    new_tokens: int | None = None
+    output_tokens: int | None = None
+    fetched_bytes: int | None = None
+    handoff_bytes: int | None = None
+    prompt_turns: int = 0
+    """Turns whose prompt length is known."""
+    source_turns: int = 0
+    """Turns whose prompt tokens are all told apart by source."""
+    split_turns: int = 0
+    """Turns whose computed tokens are split into recomputed and new."""
+    ttft_turns: int = 0
+    prefill_turns: int = 0
+    """Turns whose prefill engine reported them; likewise decode, and the proxy."""
+    decode_turns: int = 0
+    attempt_turns: int = 0
+    inferred_turns: int = 0
+    """Turns whose legs were joined by inference, not by an exact id."""
+    late_turns: int = 0
+    suspicious_turns: int = 0
+    failed_turns: int = 0
+    holds: int = 0
+    leases: int = 0
+    by_path: dict[str, int] = {}
+    by_reason: dict[str, int] = {}
+    by_suspicion: dict[str, int] = {}
+    by_hold_outcome: dict[str, int] = {}
+    """Of holds on D; ``held`` for those that have not ended."""
+
+
+_SUMS = f"""
+    count(*) AS turns,
+    count(DISTINCT {SESSION}) AS sessions,
+    count_if({SESSION} IS NULL) AS unattributed_turns,
+    min(started_ns) AS first_ns,
+    max(coalesce(ended_ns, started_ns)) AS last_ns,
+    sum(prompt_tokens)::BIGINT AS prompt_tokens,
+    sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
+    sum(fetched_tokens)::BIGINT AS fetched_tokens,
+    sum(external_tokens)::BIGINT AS external_tokens,
+    sum(computed_tokens)::BIGINT AS computed_tokens,
+    sum(recomputed_tokens)::BIGINT AS recomputed_tokens,
+    sum(new_tokens)::BIGINT AS new_tokens,
+    sum(output_tokens)::BIGINT AS output_tokens,
+    sum(fetched_bytes)::BIGINT AS fetched_bytes,
+    sum(handoff_bytes)::BIGINT AS handoff_bytes,
+    count(prompt_tokens) AS prompt_turns,
+    count(local_hit_tokens + fetched_tokens + external_tokens + computed_tokens) AS source_turns,
+    count(recomputed_tokens + new_tokens) AS split_turns,
+    count(ttft_ns) AS ttft_turns,
+    count_if(has_prefill) AS prefill_turns,
+    count_if(has_decode) AS decode_turns,
+    count_if(has_attempt) AS attempt_turns,
+    count_if("join" = 'inferred') AS inferred_turns,
+    count_if(late) AS late_turns,
+    count_if(len(suspicions) > 0) AS suspicious_turns,
+    count_if(status != '{Status.OK}') AS failed_turns"""
+
+
+def sums(src: Sources) -> str:
+    """One row with the sums over turns."""
+    return f"SELECT {_SUMS} FROM {newest(TURNS, src.turns)}"
+
+
+def counts(src: Sources) -> str:
+    """``(kind, value, n)`` rows: how many turns have each path, reason and suspicion."""
+    found = newest(TURNS, src.turns, "turn_id, path, reason, suspicions")
+    return (
+        f"WITH t AS (SELECT * FROM {found}) "
+        "SELECT 'by_path' AS kind, path AS value, count(*) AS n FROM t GROUP BY path "
+        "UNION ALL SELECT 'by_reason', reason, count(*) FROM t GROUP BY reason "
+        "UNION ALL SELECT 'by_suspicion', value, count(*) "
+        "FROM (SELECT unnest(suspicions) AS value FROM t) GROUP BY value "
+        "ORDER BY kind, n DESC, value"
+    )
+
+
+def hold_counts(src: Sources) -> str:
+    """``(kind, value, n)`` rows: how many holds and leases have each outcome."""
+    found = newest(HOLDS, src.holds, "hold_id, kind, outcome")
+    return (
+        f"SELECT kind, coalesce(outcome, 'held') AS value, count(*) AS n FROM {found} "
+        "GROUP BY ALL ORDER BY kind, n DESC, value"
+    )
+
+
+def build(sum_row: dict[str, Any], count_rows: list[dict[str, Any]], hold_rows: list[dict[str, Any]]) -> Totals:
+    """Put the three answers together."""
+    out = Totals(**sum_row)
+    for row in count_rows:
+        getattr(out, row["kind"])[row["value"]] = row["n"]
+    for row in hold_rows:
+        if row["kind"] == HoldKind.HOLD:
+            out.holds += row["n"]
+            out.by_hold_outcome[row["value"]] = row["n"]
+        else:
+            out.leases += row["n"]
+    return out
