@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -22,7 +22,7 @@ from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.checkpoint import Checkpoint
 from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
-from turnscope.journal.records import Batch, Counted, Record
+from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import Position
 from turnscope.model import AssemblyStatus, Event, Fact, HoldRecord, Sample, Turn
 from turnscope.outputs.metrics import MetricState
@@ -42,7 +42,7 @@ REFRESH_S: Final = 1.0
 
 
 class Assembling(Protocol):
-    """Assembly as this module uses it. Times are journal times; a time earlier than the last one is no error."""
+    """Assembly as this module uses it. Times are journal times; how often ``tick`` is called makes no difference."""
 
     def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None: ...
 
@@ -96,6 +96,7 @@ class Pipeline:
         rows: Rows,
         traces: Traces | None = None,
         recording: Recording | None = None,
+        engine_names: Mapping[str, str] | None = None,
         checkpoint_s: float = 60.0,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -106,6 +107,7 @@ class Pipeline:
         self._rows = rows
         self._traces = traces
         self._recording = recording
+        self._names = engine_names or {}
         self._checkpoint_s = checkpoint_s
         self._clock_s = clock_s
         self._stop = threading.Event()
@@ -211,7 +213,6 @@ class Pipeline:
         self._drain(assembly)
         now = self._journal.quiet_now(self._position)
         if now is not None:
-            assembly.tick(now)
             self._settle(assembly, now)
         if self._clock_s() - self._refresh_at >= REFRESH_S:
             self._refresh(assembly)
@@ -222,7 +223,9 @@ class Pipeline:
     def _drain(self, assembly: Assembling, *, replay_until: Position | None = None) -> None:
         now = 0
         for n, (record, position) in enumerate(self._journal.read(self._position), 1):
-            now = max(now, self._apply(assembly, record, live=replay_until is None))
+            if isinstance(record, Batch):
+                self._feed(assembly, record, live=replay_until is None)
+                now = record.arrival_ns
             self._position = position
             self._records += 1
             if n % SETTLE_EVERY == 0:
@@ -231,16 +234,8 @@ class Pipeline:
                 break
         self._settle(assembly, now)
 
-    def _apply(self, assembly: Assembling, record: Record | None, *, live: bool) -> int:
-        """Feed one record; the journal time it brought."""
-        if isinstance(record, Counted):
-            if not live:
-                assembly.tick(record.now_ns)
-            return record.now_ns
-        if not isinstance(record, Batch):
-            return 0
-        assembly.tick(record.arrival_ns)
-        events = list(record.events())
+    def _feed(self, assembly: Assembling, record: Batch, *, live: bool) -> None:
+        events = list(record.events(self._names))
         for event in events:
             try:
                 assembly.feed(event, record.arrival_ns, record.wall_ns)
@@ -249,10 +244,10 @@ class Pipeline:
                 self._metrics.add("turnscope_exporter_assembly_errors_total", (), 1)
         if live and self._recording is not None:
             self._recording.write(events, record.wall_ns)
-        return record.arrival_ns
 
     def _settle(self, assembly: Assembling, now_ns: int) -> None:
         """Hand out facts. What is counted is on disk before it is added."""
+        assembly.tick(now_ns)
         facts = assembly.take()
         finals = [fact for fact in facts if isinstance(fact, model.Final)]
         if finals and not self._journal_counted(now_ns, finals):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -10,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.assembly import Assembler
+from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS
 from turnscope.cli.errors import Sorry, port_taken
 from turnscope.config import Settings, split_address, split_pairs
@@ -98,11 +97,12 @@ class Sidecar:
         self._pipeline = Pipeline(
             self._journal,
             settings.journal_dir,
-            assembly=functools.partial(Assembler, names=settings.engine_names),
+            assembly=lambda: Assembler(AssemblySettings()),
             metrics=self.metrics,
             rows=self._rows,
             traces=self._traces,
             recording=recorder,
+            engine_names=settings.engine_names,
             checkpoint_s=settings.checkpoint_seconds,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -40,10 +40,11 @@ class Batch(msgspec.Struct, array_like=True, tag="b"):
     sources: list[tuple[Emitter, Engine | None]]
     entries: list[Entry]
 
-    def events(self) -> Iterator[Event]:
-        """The events in the order received."""
+    def events(self, names: Mapping[str, str]) -> Iterator[Event]:
+        """The events in the order received; ``names`` gives names to engines by id."""
+        sources = [(emitter, _named(engine, names)) for emitter, engine in self.sources]
         for entry in self.entries:
-            emitter, engine = self.sources[entry.source]
+            emitter, engine = sources[entry.source]
             yield Event(
                 emitter=emitter,
                 engine=engine,
@@ -52,6 +53,11 @@ class Batch(msgspec.Struct, array_like=True, tag="b"):
                 mono_ns=entry.mono_ns,
                 body=entry.body,
             )
+
+
+def _named(engine: Engine | None, names: Mapping[str, str]) -> Engine | None:
+    name = names.get(engine.id) if engine else None
+    return msgspec.structs.replace(engine, name=name) if engine and name else engine
 
 
 class Counted(msgspec.Struct, array_like=True, tag="c"):
