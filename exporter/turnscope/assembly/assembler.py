@@ -1,0 +1,306 @@
+"""The glue: events to their owners, time to what is due, facts out."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+import msgspec
+
+from turnscope.assembly import counts, status
+from turnscope.assembly.closing import Closing
+from turnscope.assembly.emitters import STOPPED, Emitters
+from turnscope.assembly.engines import Engines
+from turnscope.assembly.gauges import gauges
+from turnscope.assembly.holds import EXPIRED, LATE, Holds
+from turnscope.assembly.ledger import Ledger, one
+from turnscope.assembly.matching import Matching
+from turnscope.assembly.settings import SECOND, AssemblySettings
+from turnscope.assembly.settler import Settler
+from turnscope.assembly.state import EmitterState, State, TurnState
+from turnscope.assembly.suspicions import Suspicions
+from turnscope.assembly.turns import Turns
+from turnscope.model import (
+    AssemblyStatus,
+    Attempt,
+    EngineState,
+    Event,
+    Fact,
+    Heartbeat,
+    Hold,
+    HoldUse,
+    Request,
+    Sample,
+    Transfer,
+)
+from turnscope.semconv import HoldKind
+
+TURN: Final = "turn"
+HOLD: Final = "hold"
+EMITTER: Final = "emitter"
+ENGINE: Final = "engine"
+PRUNE_NS: Final = 60 * SECOND
+
+
+class Assembler:
+    """Pure: the same events with the same arrival times make the same facts, however often ``tick`` is called.
+
+    Arrival times are monotonic nanoseconds and never go back. After a restart: ``restore`` the last checkpoint,
+    ``mark_counted`` every key that the journal has since, then ``feed`` the journal's events again.
+    """
+
+    def __init__(self, settings: AssemblySettings) -> None:
+        self._settings = settings
+        self._load(State())
+
+    def _load(self, state: State) -> None:
+        settings = self._settings
+        self._state = state
+        self._ledger = Ledger(state.counted)
+        self._emitters = Emitters(state, settings, self._ledger)
+        self._engines = Engines(state, settings)
+        self._turns = Turns(state, settings, self._emitters)
+        self._settler = Settler(state, settings, self._engines)
+        self._holds = Holds(state, settings, self._engines, self._settler, self._turns)
+        self._matching = Matching(state, self._turns)
+        suspicions = Suspicions(state, settings, self._engines, self._settler)
+        self._closing = Closing(
+            state, settings, self._ledger, self._engines, self._turns, self._settler, self._holds, suspicions
+        )
+        self._due: list[tuple[int, str, str]] = []
+        for turn in state.turns.values():
+            self._push(turn.due_ns, TURN, turn.turn_id)
+        for hold in state.holds.values():
+            self._push(hold.due_ns, HOLD, hold.hold_id)
+        for emitter_id in state.emitters:
+            self._push(self._emitters.next_due_ns(emitter_id), EMITTER, emitter_id)
+        for engine_id, engine in state.engines.items():
+            self._push(engine.last_ns + settings.engine_lost_ns, ENGINE, engine_id)
+
+    # --- in -------------------------------------------------------------------------------------------
+    def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None:
+        """Take one event that arrived at ``arrival_ns`` (and ``wall_ns``, Unix time, for clock differences)."""
+        self._run(arrival_ns)
+        new_engine = event.engine is not None and event.engine.id not in self._state.engines
+        emitter = self._emitters.receive(event, arrival_ns, wall_ns)
+        self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
+        if emitter is None:
+            return
+        restarted = self._engines.see(event, arrival_ns)
+        if event.engine is not None:
+            if new_engine:
+                self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
+            if restarted:
+                self._lose(event.engine.id, event.engine.generation, event.wall_ns, arrival_ns)
+            elif isinstance(event.body, EngineState):
+                self._engine_says(event, event.body, arrival_ns)
+        self._apply(event, emitter, arrival_ns)
+
+    def _apply(self, event: Event, emitter: EmitterState, arrival_ns: int) -> None:
+        body, unique = event.body, f"{event.emitter.id}/{event.seq}"
+        engine = self._engines.name(event.engine.id if event.engine else None)
+        match body:
+            case Heartbeat() | EngineState():
+                return
+            case Request():
+                generation = event.engine.generation if event.engine else ""
+                engine_id = event.engine.id if event.engine else ""
+                self._ledger.count(f"leg:{engine_id}/{generation}/{body.request_id}", counts.leg(engine, body))
+                status.note_leg(self._engines.get(engine_id), body)
+            case Transfer():
+                self._ledger.count(f"read:{unique}", counts.read(engine, body))
+            case Attempt():
+                self._state.attempts += body.final
+                self._state.attempts_without_session += body.final and body.session_id is None
+            case Hold():
+                self._hold(event, body, engine, unique, emitter, arrival_ns)
+                return
+            case HoldUse():
+                pass
+        self._turn(event, unique, emitter, arrival_ns)
+
+    # --- turns ----------------------------------------------------------------------------------------
+    def _turn(self, event: Event, unique: str, emitter: EmitterState, arrival_ns: int) -> None:
+        key = self._turns.key(event)
+        if key is None:
+            kind = "decode" if isinstance(event.body, Request) else "transfer"
+            self._ledger.count(f"fragment:{unique}", [one("turnscope_fragments_total", kind)])
+            return
+        if self._too_old(event, emitter, arrival_ns) and self._turns.get(key) is None:
+            self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", TURN)])
+            return
+        turn = self._turns.open(key, arrival_ns)
+        self._turns.apply(turn, event, arrival_ns)
+        if isinstance(event.body, Attempt):
+            self._settler.attempt(turn, event.body, arrival_ns)
+        if not turn.counted:
+            self._closing.dirty.add(key)
+            self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
+            return
+        if turn.closed != "attempt":
+            turn.late = True
+            self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", TURN)])
+        self._turns.put(turn)
+        self._closing.dirty.add(key)
+
+    def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:
+        """Whether it is older than what is remembered: it opens nothing."""
+        delay = arrival_ns - event.mono_ns - (emitter.delay_ns or 0)
+        return delay > self._settings.memory_ns
+
+    def _look_at_turn(self, turn: TurnState, now_ns: int) -> None:
+        if self._turns.running(turn, now_ns):
+            turn.due_ns = now_ns + self._settings.grace_ns
+            self._push(turn.due_ns, TURN, turn.turn_id)
+            return
+        self._closing.settle()
+        target = self._matching.find(turn)
+        if target is not None:
+            self._merge(turn, target, now_ns)
+            return
+        self._closing.close_turn(turn)
+
+    def _merge(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
+        """An attempt that did not name its P leg, and the leg that it turned out to have been."""
+        attempt = turn.attempt
+        assert attempt is not None
+        del self._state.turns[turn.turn_id]
+        target.attempt, target.join = attempt, "inferred"
+        self._settler.forget(turn.turn_id)
+        self._settler.attempt(target, attempt, turn.last_ns)
+        self._closing.dirty.add(target.turn_id)
+        if target.counted:
+            target.late = True
+            self._turns.put(target)
+        else:
+            target.last_ns = max(target.last_ns, turn.last_ns)
+            self._push(self._turns.schedule(target, now_ns), TURN, target.turn_id)
+
+    # --- holds ----------------------------------------------------------------------------------------
+    def _hold(self, event: Event, body: Hold, engine: str, unique: str, emitter: EmitterState, arrival_ns: int) -> None:
+        if body.phase == EXPIRED:
+            what = "hold" if body.kind is HoldKind.HOLD else "lease"
+            self._ledger.count(f"expiry:{unique}", [one("turnscope_kv_expired_total", engine, what)])
+        elif body.phase == LATE:
+            self._ledger.count(f"notice:{unique}", [one("turnscope_late_notices_total", engine)])
+        if self._too_old(event, emitter, arrival_ns):
+            self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
+            return
+        hold = self._holds.apply(event, body, arrival_ns)
+        self._closing.dirty_holds.add(hold.hold_id)
+        if not hold.counted:
+            self._push(self._holds.schedule(hold, arrival_ns), HOLD, hold.hold_id)
+        elif body.phase != LATE:
+            self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
+
+    def _engine_says(self, event: Event, body: EngineState, arrival_ns: int) -> None:
+        engine = self._engines.get(event.engine.id if event.engine else None)
+        if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
+            return
+        if body.state == "stopping" and event.emitter.kind == "engine":
+            engine.gone = True
+            self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
+        elif body.state not in STOPPED:
+            engine.gone = False
+
+    def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
+        for hold in self._holds.lose(engine_id, survivor, wall_ns):
+            self._closing.dirty_holds.add(hold.hold_id)
+            self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
+
+    # --- time -----------------------------------------------------------------------------------------
+    def tick(self, now_ns: int) -> None:
+        """Finalise what is due."""
+        self._run(now_ns)
+        self._closing.settle()
+        self._emitters.flush()
+
+    def _push(self, due_ns: int | None, kind: str, key: str) -> None:
+        if due_ns is not None:
+            heapq.heappush(self._due, (due_ns, kind, key))
+
+    def _run(self, now_ns: int) -> None:
+        """Everything due until ``now_ns``, each at its own time, so that ticks make no difference."""
+        while self._due and self._due[0][0] <= now_ns:
+            due_ns, kind, key = heapq.heappop(self._due)
+            self._state.now_ns = max(self._state.now_ns, due_ns)
+            if kind == TURN:
+                turn = self._state.turns.get(key)
+                if turn is not None and turn.due_ns == due_ns:
+                    self._look_at_turn(turn, due_ns)
+            elif kind == HOLD:
+                hold = self._state.holds.get(key)
+                if hold is not None and hold.due_ns == due_ns:
+                    self._closing.settle()
+                    self._closing.close_hold(hold)
+            elif kind == EMITTER:
+                if self._emitters.next_due_ns(key) == due_ns:
+                    self._emitters.give_up(key, due_ns)
+                    self._push(self._emitters.next_due_ns(key), EMITTER, key)
+            else:
+                self._engine_due(key, due_ns)
+        self._state.now_ns = max(self._state.now_ns, now_ns)
+        if self._state.now_ns - self._state.pruned_ns >= PRUNE_NS:
+            self._prune()
+
+    def _engine_due(self, engine_id: str, due_ns: int) -> None:
+        engine = self._engines.get(engine_id)
+        if engine is None:
+            return
+        silent_from = engine.last_ns + self._settings.engine_lost_ns
+        if silent_from > due_ns:
+            engine.gone = False
+            self._push(silent_from, ENGINE, engine_id)
+            return
+        engine.gone = True
+        wall_ns = engine.last_wall_ns + self._settings.engine_lost_ns
+        self._lose(engine_id, None, wall_ns, due_ns)
+        self._push(due_ns + self._settings.engine_lost_ns, ENGINE, engine_id)
+
+    def _prune(self) -> None:
+        state = self._state
+        state.pruned_ns = state.now_ns
+        old = state.now_ns - self._settings.memory_ns
+        for turn_id in [t for t, (since, _) in state.old_turns.items() if since < old]:
+            del state.old_turns[turn_id]
+        for hold_id in [h for h, hold in state.old_holds.items() if hold.last_ns < old]:
+            del state.old_holds[hold_id]
+        for emitter_id in [e for e, emitter in state.emitters.items() if emitter.last_ns < old and not emitter.tally]:
+            del state.emitters[emitter_id]
+            state.tallied.pop(emitter_id, None)
+        for key in [k for k, since in state.counted.items() if since < old]:
+            del state.counted[key]
+        self._settler.prune(state.now_ns)
+
+    # --- out ------------------------------------------------------------------------------------------
+    def take(self) -> list[Fact]:
+        """Facts since the last call, in the order in which they came about."""
+        return self._ledger.take()
+
+    def samples(self, now_ns: int) -> list[Sample]:
+        """The present values of all gauges and info metrics of assembly."""
+        return gauges(self._state, self._settings, self._engines, self._emitters, now_ns)
+
+    def status(self, now_ns: int) -> AssemblyStatus:
+        """What is known of the sources."""
+        return status.build(self._state, self._settings, self._engines, now_ns)
+
+    # --- restart --------------------------------------------------------------------------------------
+    def mark_counted(self, key: str, arrival_ns: int) -> None:
+        """The journal has this key: it contributes nothing again. To be called before its events are fed again."""
+        if key.startswith("tally:"):
+            self._emitters.mark(key)
+        else:
+            self._state.counted[key] = arrival_ns
+
+    def snapshot(self) -> bytes:
+        """The whole state. Facts not taken yet are no part of it: take them first."""
+        return _ENCODER.encode(self._state)
+
+    def restore(self, data: bytes) -> None:
+        """Begin from a ``snapshot``. Raises ``msgspec.ValidationError`` for what this version cannot read."""
+        self._load(_DECODER.decode(data))
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(State)

@@ -1,0 +1,181 @@
+"""Finalising: rows and contributions of turns and holds, once each, and revisions for what comes later."""
+
+from __future__ import annotations
+
+from turnscope.assembly import counts
+from turnscope.assembly.engines import Engines
+from turnscope.assembly.holds import Holds
+from turnscope.assembly.ledger import Ledger, one
+from turnscope.assembly.rows import build
+from turnscope.assembly.settings import AssemblySettings
+from turnscope.assembly.settler import Settler
+from turnscope.assembly.state import HoldState, State, TurnState
+from turnscope.assembly.status import note_answer, note_reason
+from turnscope.assembly.suspicions import Suspicions
+from turnscope.assembly.turns import Turns
+from turnscope.catalog import NO_ENGINE
+from turnscope.model import Contribution, Turn
+from turnscope.semconv import Status
+
+
+class Closing:
+    """What changed waits in ``dirty`` until ``settle``; closing looks at settled state only."""
+
+    def __init__(
+        self,
+        state: State,
+        settings: AssemblySettings,
+        ledger: Ledger,
+        engines: Engines,
+        turns: Turns,
+        settler: Settler,
+        holds: Holds,
+        suspicions: Suspicions,
+    ) -> None:
+        self._state = state
+        self._settings = settings
+        self._ledger = ledger
+        self._engines = engines
+        self._turns = turns
+        self._settler = settler
+        self._holds = holds
+        self._suspicions = suspicions
+        self.dirty: set[str] = set(state.turns)
+        self.dirty_holds: set[str] = set()
+
+    # --- settling -------------------------------------------------------------------------------------
+    def settle(self) -> None:
+        """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
+        again: set[str] = set()
+        while self.dirty:
+            keys, self.dirty = sorted(self.dirty), set()
+            for key in keys:
+                turn = self._turns.get(key)
+                if turn is None or turn.closed == "fragment":
+                    continue
+                touched = self._settler.note(turn)
+                self.dirty |= {other for other in touched if other not in again and other not in keys}
+                if turn.counted:
+                    again.add(key)
+        for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
+            again |= self._turns_of(hold)
+            self._revise_hold(hold)
+        self.dirty_holds = set()
+        for key in sorted(again):
+            counted = self._turns.get(key)
+            if counted is not None and counted.counted and counted.closed != "attempt":
+                self._revise(counted)
+
+    def _known_hold(self, key: str) -> HoldState | None:
+        return self._state.old_holds.get(key)
+
+    def _turns_of(self, hold: HoldState) -> set[str]:
+        """Counted turns that a hold's news may make suspicious."""
+        return {use.turn_id for use in self._settler.users(hold.hold_id)} | {self._holds.leaver(hold) or ""}
+
+    # --- turns ----------------------------------------------------------------------------------------
+    def close_turn(self, turn: TurnState) -> None:
+        """Count a turn; an attempt of a turn counted elsewhere, and facts without an anchor, are put away."""
+        turn.counted = True
+        if turn.attempt is not None and not self._settler.is_final(turn.attempt):
+            turn.closed = "attempt"
+        elif turn.prefill is None and turn.attempt is None:
+            turn.closed = "fragment"
+            kind = "decode" if turn.decodes else "transfer"
+            self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", kind)])
+        else:
+            turn.closed = "turn"
+            self._count(turn)
+        self._turns.put(turn)
+
+    def _count(self, turn: TurnState) -> None:
+        self._latch(turn)
+        row = self._row(turn)
+        contributions = counts.turn(row) + self._answer(turn, row)
+        note_reason(self._engines.get(turn.prefill_engine_id), row)
+        self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
+        for hold in filter(None, (row.used_hold_id, row.left_hold_id, self._lease(turn))):
+            self.dirty_holds.add(hold)
+
+    def _lease(self, turn: TurnState) -> str | None:
+        return self._holds.lease_id(turn.prefill_engine_id, turn.prefill_request_id)
+
+    def _answer(self, turn: TurnState, row: Turn) -> list[Contribution]:
+        """Whether the answer, as the proxy saw it, carried D's handle."""
+        attempt = turn.attempt
+        if attempt is None or row.status != Status.OK or not row.has_decode:
+            return []
+        note_answer(self._engines.get(row.decode_engine_id), attempt)
+        streamed = "yes" if attempt.streamed else "no"
+        handle = "yes" if attempt.handle_out is not None else "no"
+        return [one("turnscope_answers_total", row.decode_engine or NO_ENGINE, streamed, handle)]
+
+    def _row(self, turn: TurnState) -> Turn:
+        row = build(turn, self._settler, self._engines, self._settings)
+        turn.revision += 1
+        row.revision = turn.revision
+        turn.row = row
+        return row
+
+    def _revise(self, turn: TurnState) -> None:
+        """A newer row, if later facts changed it."""
+        if turn.closed == "fragment":
+            return
+        self._latch(turn)
+        old = turn.row
+        row = build(turn, self._settler, self._engines, self._settings)
+        row.revision = turn.revision
+        if old is None or row == old:
+            self._turns.put(turn)
+            return
+        turn.revision += 1
+        row.revision, turn.row = turn.revision, row
+        if row.path != old.path:
+            self._ledger.count(
+                f"reclassified:{turn.turn_id}/{turn.revision}",
+                [one("turnscope_turns_reclassified_total", old.path, row.path)],
+            )
+        self._turns.put(turn)
+        self._ledger.revise(turn=row)
+
+    def _latch(self, turn: TurnState) -> None:
+        """Count new suspicions; what was latched and has no evidence any more is withdrawn, once."""
+        found = self._suspicions.of(turn)
+        for kind in sorted(found - set(turn.suspicions)):
+            turn.suspicions.append(kind)
+            self._state.suspicions[kind] = self._state.suspicions.get(kind, 0) + 1
+            self._ledger.count(f"latch:{turn.turn_id}/{kind}", [one("turnscope_suspicions_total", kind)])
+        for latched in turn.suspicions:
+            if latched not in found and latched not in turn.withdrawn:
+                turn.withdrawn.append(latched)
+                self._ledger.count(
+                    f"withdrawn:{turn.turn_id}/{latched}", [one("turnscope_suspicions_withdrawn_total", latched)]
+                )
+
+    # --- holds ----------------------------------------------------------------------------------------
+    def close_hold(self, hold: HoldState) -> None:
+        """Count a hold that has ended; what never was seen to begin is a fragment."""
+        del self._state.holds[hold.hold_id]
+        self._state.old_holds[hold.hold_id] = hold
+        hold.counted = True
+        if hold.held_ns is None:
+            hold.fragment = True
+            self._ledger.count(f"fragment:{hold.hold_id}", [one("turnscope_fragments_total", "hold")])
+            return
+        hold.outcome = self._holds.outcome(hold)
+        hold.revision, hold.written_ns = 1, hold.last_ns
+        record = self._holds.record(hold)
+        self._ledger.count(f"hold:{hold.hold_id}", counts.hold(record), hold=record)
+        self.dirty |= {key for key in self._turns_of(hold) if key in self._state.old_turns}
+
+    def _revise_hold(self, hold: HoldState) -> None:
+        if hold.fragment:
+            return
+        before = self._holds.record(hold)
+        hold.outcome = self._holds.outcome(hold)
+        after = self._holds.record(hold)
+        if before != after or hold.last_ns > hold.written_ns:
+            hold.revision += 1
+            hold.written_ns = hold.last_ns
+            after.revision = hold.revision
+            self._ledger.revise(hold=after)

@@ -1,0 +1,95 @@
+"""What each entity adds to the counters: one list of contributions, worked out from the entity alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from turnscope.assembly.ledger import one
+from turnscope.assembly.tokens import reported
+from turnscope.catalog import NO_ENGINE
+from turnscope.catalog.labels import FINISH_REASONS
+from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
+from turnscope.semconv import TokenSource, TransferState
+
+_NS: Final = 1e-9
+_SOURCES: Final = (
+    (TokenSource.LOCAL_HIT, "local_hit_tokens"),
+    (TokenSource.FETCHED, "fetched_tokens"),
+    (TokenSource.EXTERNAL, "external_tokens"),
+    (TokenSource.COMPUTED, "computed_tokens"),
+)
+
+
+def leg(engine: str, request: Request) -> list[Contribution]:
+    """One engine request. Tokens as the engine counted them: only of requests whose statistics it had sent."""
+    finish = request.finish_reason if request.finish_reason in FINISH_REASONS else "other"
+    out = [one("turnscope_requests_total", engine, request.leg, finish)]
+    numbers = reported(request)
+    if numbers is None:
+        return out
+    if request.stats_sent:
+        sources = (
+            ("local_compute", numbers.computed),
+            ("local_cache_hit", numbers.local),
+            ("external_kv_transfer", numbers.external),
+        )
+        out += [
+            one("turnscope_request_prompt_tokens_total", engine, source, value=value)
+            for source, value in sources
+            if value
+        ]
+    if not numbers.consistent:
+        out.append(one("turnscope_inconsistent_input_total", engine))
+    return out
+
+
+def read(engine: str, transfer: Transfer) -> list[Contribution]:
+    """One rank's read."""
+    out = [one("turnscope_transfer_reads_total", engine, transfer.direction, transfer.state)]
+    if transfer.state is TransferState.DONE:
+        if transfer.bytes is not None:
+            out.append(one("turnscope_transfer_bytes_total", engine, transfer.direction, value=max(0, transfer.bytes)))
+        if transfer.duration_ns is not None:
+            seconds = max(0, transfer.duration_ns) * _NS
+            out.append(one("turnscope_transfer_seconds", engine, transfer.direction, value=seconds))
+    elif transfer.state is TransferState.DECLINED:
+        out.append(one("turnscope_kv_expired_total", engine, "declined"))
+    return out
+
+
+def turn(row: Turn) -> list[Contribution]:
+    """One turn."""
+    engine = row.prefill_engine or NO_ENGINE
+    out = [
+        one("turnscope_turns_total", engine, row.path, row.reason),
+        one("turnscope_turns_ended_total", engine, row.status),
+    ]
+    for source, field in _SOURCES:
+        tokens = getattr(row, field)
+        if tokens:
+            out.append(one("turnscope_prompt_tokens_total", engine, source, value=tokens))
+    if row.output_tokens:
+        out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
+    if row.ttft_ns is not None:
+        out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns * _NS))
+    if row.duration_ns is not None:
+        out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns * _NS))
+    if row.prefill_ns is not None:
+        out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns * _NS))
+    return out
+
+
+def hold(record: HoldRecord) -> list[Contribution]:
+    """One hold or lease that has ended."""
+    outcome = record.outcome or "unknown"
+    out = [one("turnscope_holds_total", record.engine, record.kind, outcome)]
+    if record.held_ns is not None:
+        seconds = record.held_ns * _NS
+        out.append(one("turnscope_hold_seconds", record.kind, outcome, value=seconds))
+        for metric, amount in (
+            ("turnscope_hold_token_seconds_total", record.tokens),
+            ("turnscope_hold_byte_seconds_total", record.bytes),
+        ):
+            if amount:
+                out.append(one(metric, record.engine, record.kind, outcome, value=amount * seconds))
+    return out

@@ -1,0 +1,118 @@
+"""Engines by id: their present start, and names that stay few however often engines come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from turnscope.assembly.settings import AssemblySettings
+from turnscope.assembly.state import EngineState, State
+from turnscope.catalog import NO_ENGINE
+from turnscope.model import Engine, Event
+from turnscope.semconv import Role
+
+SCHEDULER: Final = "engine"
+"""The kind of emitter that is an engine's scheduler process."""
+
+
+class Engines:
+    """The registry. Names: the configured one, else role and ordinal; an engine that restarts keeps its name."""
+
+    def __init__(self, state: State, settings: AssemblySettings) -> None:
+        self._state = state
+        self._settings = settings
+
+    def see(self, event: Event, arrival_ns: int) -> bool:
+        """Note the engine of an event. True when it is a newer start of an engine known before."""
+        engine = event.engine
+        if engine is None:
+            return False
+        known = self._state.engines.get(engine.id)
+        if known is None:
+            name = self._name(engine, event.emitter.host)
+            self._state.names[name] = engine.id
+            self._state.engines[engine.id] = EngineState(
+                name=name,
+                engine=msgspec.structs.replace(engine, rank=None),
+                host=event.emitter.host,
+                last_ns=arrival_ns,
+                last_wall_ns=event.wall_ns,
+                starts={engine.generation: event.wall_ns},
+            )
+            return False
+        known.last_ns = max(known.last_ns, arrival_ns)
+        known.last_wall_ns = max(known.last_wall_ns, event.wall_ns)
+        if engine.generation not in known.starts:
+            return self._start(known, event, engine)
+        if engine.generation == known.engine.generation and event.emitter.kind == SCHEDULER:
+            known.engine = msgspec.structs.replace(engine, rank=None)
+        return False
+
+    def _start(self, known: EngineState, event: Event, engine: Engine) -> bool:
+        newer = event.wall_ns >= known.starts[known.engine.generation]
+        known.starts[engine.generation] = event.wall_ns
+        if not newer:
+            return False
+        fresh = EngineState(
+            name=known.name,
+            engine=msgspec.structs.replace(engine, rank=None),
+            host=event.emitter.host,
+            last_ns=known.last_ns,
+            last_wall_ns=known.last_wall_ns,
+            starts=dict(list(known.starts.items())[-8:]),
+        )
+        self._state.engines[engine.id] = fresh
+        return True
+
+    def _name(self, engine: Engine, host: str) -> str:
+        configured = self._settings.engine_names.get(engine.id)
+        if configured is not None:
+            return configured
+        if engine.name is not None:
+            rank = engine.dp_rank
+            name = f"{engine.name}-dp{rank}" if rank is not None and engine.id.endswith(f"_dp{rank}") else engine.name
+            if self._free(name) or (name not in self._state.names and len(self._state.names) < self._limit):
+                return name
+            return f"{self._role(engine)}-other"
+        role = self._role(engine)
+        taken = [f"{role}-{n}" for n in range(self._settings.max_engine_names)]
+        free = [name for name in taken if name in self._state.names and self._free(name)]
+        here = [name for name in free if self._state.engines[self._state.names[name]].host == host]
+        for name in (*here, *free):
+            return name
+        return next((name for name in taken if name not in self._state.names), f"{role}-other")
+
+    @property
+    def _limit(self) -> int:
+        return self._settings.max_engine_names * len(Role)
+
+    def _role(self, engine: Engine) -> str:
+        return engine.role if engine.role in tuple(Role) else Role.AGGREGATED
+
+    def _free(self, name: str) -> bool:
+        """Whether the engine that had ``name`` is gone."""
+        owner = self._state.engines.get(self._state.names.get(name, ""))
+        return owner is not None and owner.gone
+
+    # --- what others ask ------------------------------------------------------------------------------
+    def name(self, engine_id: str | None) -> str:
+        """The bounded name, or ``none``."""
+        known = self._state.engines.get(engine_id or "")
+        return known.name if known else NO_ENGINE
+
+    def get(self, engine_id: str | None) -> EngineState | None:
+        """The record, None for an engine that no hook told of."""
+        return self._state.engines.get(engine_id or "")
+
+    def present(self) -> Iterator[EngineState]:
+        """Engines that are not gone."""
+        return (engine for engine in self._state.engines.values() if not engine.gone)
+
+    def superseded(self, engine_id: str, generation: str) -> int | None:
+        """Wall time at which this start of the engine was found to have ended, None while it lives."""
+        known = self._state.engines.get(engine_id)
+        if known is None or generation == known.engine.generation:
+            return None
+        return known.starts[known.engine.generation]

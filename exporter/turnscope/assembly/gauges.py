@@ -1,0 +1,100 @@
+"""Present values, worked out from state whenever they are asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from turnscope.assembly.emitters import Emitters, emitter_kind
+from turnscope.assembly.engines import SCHEDULER, Engines
+from turnscope.assembly.settings import AssemblySettings
+from turnscope.assembly.state import EmitterState, HoldState, State
+from turnscope.assembly.turns import turn_id
+from turnscope.catalog.labels import EMITTER_KINDS
+from turnscope.model import Sample
+from turnscope.semconv import HoldKind, Role
+
+_NS: Final = 1e-9
+
+
+def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters: Emitters, now_ns: int) -> list[Sample]:
+    """All gauges of assembly, those at 0 too."""
+    alive = [e for e in state.emitters.values() if emitters.alive(e, now_ns)]
+    out = [
+        Sample("turnscope_emitters_alive", (kind,), sum(emitter_kind(e.emitter.kind) == kind for e in alive))
+        for kind in EMITTER_KINDS
+    ]
+    running, stuck = open_turns(state, settings, alive, now_ns)
+    out += [
+        Sample("turnscope_turns_open", ("running",), running),
+        Sample("turnscope_turns_open", ("stuck",), stuck),
+    ]
+    return out + _held(state, settings, engines, now_ns) + _infos(engines)
+
+
+def open_turns(state: State, settings: AssemblySettings, alive: list[EmitterState], now_ns: int) -> tuple[int, int]:
+    """Running and stuck, by heartbeats: a proxy's list is of turns; without one, a turn is either at P or at D."""
+    schedulers = [e for e in alive if e.emitter.kind == SCHEDULER]
+    prefills = [e for e in schedulers if _role(state, e) in (Role.PREFILL, Role.BOTH)]
+    stuck = sum(now_ns - since > settings.stuck_ns for e in prefills for since in e.open.values())
+    proxies = [e for e in alive if e.emitter.kind == "proxy"]
+    total = sum(len(e.open) + e.open_more for e in proxies or schedulers)
+    return max(0, total - stuck), stuck
+
+
+def _role(state: State, emitter: EmitterState) -> str | None:
+    engine = state.engines.get(emitter.engine_id or "")
+    return engine.engine.role if engine is not None else None
+
+
+def _held(state: State, settings: AssemblySettings, engines: Engines, now_ns: int) -> list[Sample]:
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
+    for engine in engines.present():
+        for kind in HoldKind:
+            sums[engine.name, kind] = [0, 0, 0, 0, 0]
+    for hold in state.holds.values():
+        if hold.held_ns is None or hold.complete or hold.lost_wall_ns is not None:
+            continue
+        row = sums[engines.name(hold.engine_id), hold.kind]
+        row[0] += 1
+        row[1] += hold.tokens or 0
+        row[2] += hold.bytes or 0
+        row[3] = max(row[3], now_ns - hold.held_ns)
+        row[4] += overdue(state, settings, hold, now_ns)
+    out = []
+    for labels, (requests, tokens, size, oldest, late) in sums.items():
+        out += [
+            Sample("turnscope_held_requests", labels, requests),
+            Sample("turnscope_held_tokens", labels, tokens),
+            Sample("turnscope_held_bytes", labels, size),
+            Sample("turnscope_held_oldest_seconds", labels, oldest * _NS),
+            Sample("turnscope_held_overdue", labels, late),
+        ]
+    return out
+
+
+def overdue(state: State, settings: AssemblySettings, hold: HoldState, now_ns: int) -> bool:
+    """Past its deadline. A lease's counts only from when its D leg has ended: until then D renews it."""
+    if hold.ttl_ns is None or hold.held_ns is None:
+        return False
+    begin = hold.held_ns
+    if hold.kind is HoldKind.LEASE:
+        key = turn_id(hold.engine_id, hold.request_id)
+        turn = state.turns.get(key)
+        if turn is not None and not turn.decodes:
+            return False
+        if turn is None and key not in state.old_turns:
+            return False
+        begin = turn.last_ns if turn is not None else state.old_turns[key][0]
+    return now_ns - begin > hold.ttl_ns + settings.overdue_ns
+
+
+def _infos(engines: Engines) -> list[Sample]:
+    """``engine_info``: 1 for what there is."""
+    out = []
+    for known in engines.present():
+        facts = known.engine
+        on = "unknown" if facts.bidirectional is None else "yes" if facts.bidirectional else "no"
+        labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)
+        out.append(Sample("turnscope_engine_info", labels, 1))
+    return out

@@ -1,0 +1,99 @@
+"""Evidence that a turn's answer may be wrong. Each kind is latched once a turn."""
+
+from __future__ import annotations
+
+from turnscope import semconv
+from turnscope.assembly.engines import Engines
+from turnscope.assembly.evidence import fetch_reads, turn_split, used_hold
+from turnscope.assembly.outcome import FINISHED
+from turnscope.assembly.settings import AssemblySettings
+from turnscope.assembly.settler import Settler, read_of
+from turnscope.assembly.state import HoldState, Leg, State, TurnState
+from turnscope.assembly.tokens import LOAD_FAILED
+from turnscope.assembly.turns import decode, given_handle
+from turnscope.model import Transfer
+from turnscope.semconv import Direction, Suspicion, TransferState
+
+
+class Suspicions:
+    """Looks at a turn, the hold it used and the lease it left."""
+
+    def __init__(self, state: State, settings: AssemblySettings, engines: Engines, settler: Settler) -> None:
+        self._state = state
+        self._settings = settings
+        self._engines = engines
+        self._settler = settler
+
+    def of(self, turn: TurnState) -> set[Suspicion]:
+        """All that the evidence at hand speaks for."""
+        found: set[Suspicion] = set()
+        if self._shrank(turn):
+            found.add(Suspicion.KV_MISMATCH)
+        if self._not_the_first_reader(turn):
+            found.add(Suspicion.DUPLICATE_HANDLE)
+        if self._read_after_release(turn) or self._handed_off_after_release(turn):
+            found.add(Suspicion.READ_AFTER_RELEASE)
+        if self._stale(turn):
+            found.add(Suspicion.STALE_HANDLE)
+        if self._answered_after_failed_load(turn):
+            found.add(Suspicion.ANSWERED_AFTER_FAILED_LOAD)
+        return found
+
+    def _hold(self, key: str | None) -> HoldState | None:
+        return self._state.holds.get(key or "") or self._state.old_holds.get(key or "")
+
+    def _shrank(self, turn: TurnState) -> bool:
+        """KV was fetched for more tokens than the prompt has: the conversation was shortened or rewritten."""
+        given, split = given_handle(turn), turn_split(turn)
+        if given is None or given.tokens is None or split is None:
+            return False
+        return bool(split.fetched) and split.prompt < given.tokens
+
+    def _not_the_first_reader(self, turn: TurnState) -> bool:
+        key = used_hold(turn)
+        if key is None or not read_of(turn):
+            return False
+        readers = [use.turn_id for use in self._settler.users(key) if use.read]
+        return len(readers) > 1 and readers[0] != turn.turn_id
+
+    def _read_after_release(self, turn: TurnState) -> bool:
+        """The holder got a notice for blocks it had given up, and this turn read them: any reader where they had
+        expired, else any but the first, whose read was what released them."""
+        key = used_hold(turn)
+        hold = self._hold(key)
+        if key is None or hold is None or not hold.late_notices or not hold.reports or not read_of(turn):
+            return False
+        readers = [use.turn_id for use in self._settler.users(key) if use.read]
+        expired = any(report.expired for report in hold.reports.values())
+        return expired or readers[0] != turn.turn_id
+
+    def _handed_off_after_release(self, turn: TurnState) -> bool:
+        """D read P's blocks after the lease had lapsed."""
+        if turn.prefill_engine_id is None or turn.prefill_request_id is None:
+            return False
+        lease = self._hold(semconv.hold_key(turn.prefill_engine_id, turn.prefill_request_id).hex())
+        if lease is None or not lease.late_notices or not any(r.expired for r in lease.reports.values()):
+            return False
+        states = {read.transfer.state for read in turn.reads if read.transfer.direction is Direction.HANDOFF}
+        last = decode(turn)
+        return TransferState.DONE in states or (not states and last is not None and bool(last.request.external_tokens))
+
+    def _stale(self, turn: TurnState) -> bool:
+        """It fetched what its holder was seen to have given up before the prefill began."""
+        hold = self._hold(used_hold(turn))
+        if hold is None or turn.prefill is None or not read_of(turn):
+            return False
+        ended = hold.ended_wall_ns if hold.complete or hold.lost_wall_ns is not None else None
+        return ended is not None and ended + self._settings.clock_ns < turn.prefill.started_wall_ns
+
+    def _answered_after_failed_load(self, turn: TurnState) -> bool:
+        """A load failed, and the request was answered although its engine should have failed it."""
+        handoffs = [read.transfer for read in turn.reads if read.transfer.direction is Direction.HANDOFF]
+        return self._answered(turn.prefill, fetch_reads(turn)) or self._answered(decode(turn), handoffs)
+
+    def _answered(self, leg: Leg | None, reads: list[Transfer]) -> bool:
+        if leg is None or leg.request.finish_reason not in FINISHED:
+            return False
+        engine = self._engines.get(leg.engine_id)
+        policy = engine.engine.load_failure_policy if engine is not None else None
+        return policy == "fail" and any(read.state in LOAD_FAILED for read in reads)

@@ -1,0 +1,208 @@
+"""Turn shard: the legs, reads and attempt of one turn, and when it has them all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from turnscope import semconv
+from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.settings import AssemblySettings
+from turnscope.assembly.state import Leg, Read, State, TurnState
+from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Transfer
+from turnscope.semconv import Direction
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(TurnState)
+
+NO_DECODE: Final = ("error", "abort")
+"""Finish reasons of a P leg after which no D leg comes."""
+
+
+def turn_id(engine_id: str, request_id: str) -> str:
+    """Of the turn whose P leg is (engine, request)."""
+    return semconv.turn_key(engine_id, request_id).hex()
+
+
+def hold_id(handle: Handle) -> str:
+    """Of the hold that a handle names."""
+    return semconv.hold_key(handle.engine_id, handle.request_id).hex()
+
+
+def given_handle(turn: TurnState) -> Handle | None:
+    """D's handle of an earlier turn that this one's P leg was given."""
+    if turn.prefill is not None and turn.prefill.request.handle_in is not None:
+        return turn.prefill.request.handle_in
+    if turn.hold_use is not None:
+        return turn.hold_use.handle
+    return turn.attempt.handle_given if turn.attempt is not None else None
+
+
+def decode(turn: TurnState) -> Leg | None:
+    """The D leg; of several (a retried or an n > 1 request) the one that ended last."""
+    return max(turn.decodes, key=lambda leg: (leg.wall_ns, leg.request.request_id), default=None)
+
+
+def left_handle(turn: TurnState) -> Handle | None:
+    """The handle that its answer left."""
+    leg = decode(turn)
+    if leg is not None:
+        return leg.request.handle_out
+    if turn.prefill is not None and turn.prefill.request.leg is semconv.Leg.WHOLE:
+        return None
+    return turn.attempt.handle_out if turn.attempt is not None else None
+
+
+class Turns:
+    """Turns by id: open ones as they are, counted ones encoded, since there are many."""
+
+    def __init__(self, state: State, settings: AssemblySettings, emitters: Emitters) -> None:
+        self._state = state
+        self._settings = settings
+        self._emitters = emitters
+
+    def key(self, event: Event) -> str | None:
+        """The turn that an event is about; None when it is about none."""
+        body, engine_id = event.body, event.engine.id if event.engine else ""
+        match body:
+            case Request(leg=semconv.Leg.DECODE):
+                handle = body.handle_in
+                return turn_id(handle.engine_id, handle.request_id) if handle is not None else None
+            case Request() | HoldUse():
+                return turn_id(engine_id, body.request_id)
+            case Transfer(direction=Direction.HANDOFF):
+                remote = body.remote_engine_id, body.remote_request_id
+                return turn_id(remote[0], remote[1]) if remote[0] and remote[1] else None
+            case Transfer():
+                return turn_id(engine_id, body.request_id) if body.request_id else None
+            case Attempt():
+                return self._attempt_key(body)
+        return None
+
+    def _attempt_key(self, attempt: Attempt) -> str:
+        prefill = attempt.prefill
+        if prefill is not None and prefill.engine_id:
+            return turn_id(prefill.engine_id, prefill.request_id)
+        if attempt.final:
+            return turn_id("", attempt.proxy_turn_id)
+        return turn_id("", f"{attempt.proxy_turn_id}/{attempt.number}")
+
+    def get(self, key: str) -> TurnState | None:
+        """The turn as known, whether counted or not; ``put`` it back after changing a counted one."""
+        turn = self._state.turns.get(key)
+        if turn is None:
+            old = self._state.old_turns.get(key)
+            turn = _DECODER.decode(old[1]) if old is not None else None
+        return turn
+
+    def open(self, key: str, arrival_ns: int) -> TurnState:
+        """The turn, begun if new."""
+        turn = self.get(key)
+        if turn is None:
+            turn = TurnState(turn_id=key, first_ns=arrival_ns, last_ns=arrival_ns)
+            self._state.turns[key] = turn
+        return turn
+
+    def put(self, turn: TurnState) -> None:
+        """Keep a counted turn."""
+        self._state.turns.pop(turn.turn_id, None)
+        first = self._state.old_turns.get(turn.turn_id, (self._state.now_ns, b""))[0]
+        self._state.old_turns[turn.turn_id] = first, _ENCODER.encode(turn)
+
+    def apply(self, turn: TurnState, event: Event, arrival_ns: int) -> None:
+        """Add what the event says."""
+        turn.last_ns = max(turn.last_ns, arrival_ns)
+        engine_id, generation = (event.engine.id, event.engine.generation) if event.engine else ("", "")
+        match event.body:
+            case Request() as request:
+                leg = Leg(
+                    engine_id=engine_id,
+                    generation=generation,
+                    wall_ns=event.wall_ns,
+                    mono_ns=event.mono_ns,
+                    request=request,
+                )
+                if request.leg is semconv.Leg.DECODE:
+                    turn.decodes.append(leg)
+                    turn.decode_engine_id, turn.decode_request_id = engine_id, request.request_id
+                    if request.handle_in is not None:
+                        self._prefill_is(turn, request.handle_in.engine_id, request.handle_in.request_id)
+                else:
+                    turn.prefill = leg
+                    self._prefill_is(turn, engine_id, request.request_id)
+                    self._index(turn, request.request_id)
+            case HoldUse() as use:
+                turn.hold_use = use
+                self._prefill_is(turn, engine_id, use.request_id)
+            case Transfer() as transfer:
+                turn.reads.append(
+                    Read(engine_id=engine_id, wall_ns=event.wall_ns, mono_ns=event.mono_ns, transfer=transfer)
+                )
+                if transfer.direction is not Direction.HANDOFF:
+                    self._prefill_is(turn, engine_id, transfer.request_id)
+                else:
+                    self._prefill_is(turn, transfer.remote_engine_id, transfer.remote_request_id)
+                    if turn.decode_request_id is None and transfer.request_id:
+                        turn.decode_engine_id, turn.decode_request_id = engine_id, transfer.request_id
+            case Attempt() as attempt:
+                turn.attempt = attempt
+                if attempt.prefill is not None and attempt.prefill.engine_id:
+                    self._prefill_is(turn, attempt.prefill.engine_id, attempt.prefill.request_id)
+
+    def _prefill_is(self, turn: TurnState, engine_id: str | None, request_id: str | None) -> None:
+        if turn.prefill_request_id is None:
+            turn.prefill_engine_id, turn.prefill_request_id = engine_id, request_id
+
+    def _index(self, turn: TurnState, request_id: str) -> None:
+        stem = request_id.rpartition("-")[0]
+        if stem:
+            self._state.stems.setdefault(stem, []).append(turn.turn_id)
+
+    # --- readiness ------------------------------------------------------------------------------------
+    def ready(self, turn: TurnState, now_ns: int) -> bool:
+        """Whether everything that can be expected has come."""
+        attempt, leg = turn.attempt, turn.prefill
+        if attempt is None and self._emitters.proxy_alive(now_ns):
+            return False
+        if leg is None:
+            return attempt is not None and turn.prefill_request_id is None
+        if leg.request.leg is semconv.Leg.WHOLE or turn.decodes:
+            return True
+        if leg.request.finish_reason in NO_DECODE:
+            return True
+        return (
+            attempt is not None and attempt.decode_start_ns is None and (not attempt.final or attempt.outcome != "ok")
+        )
+
+    def schedule(self, turn: TurnState, now_ns: int) -> int:
+        """When to look at the turn next, given that something of it came at ``now_ns``."""
+        if turn.ready_ns is None and self.ready(turn, now_ns):
+            turn.ready_ns = now_ns
+        due = turn.last_ns + self._settings.max_wait_ns
+        if turn.ready_ns is not None:
+            due = min(due, turn.ready_ns + self._settings.grace_ns)
+        turn.due_ns = due
+        return due
+
+    def running(self, turn: TurnState, now_ns: int) -> bool:
+        """Whether something still works on a turn that is not ready: silence must not finalise it."""
+        if turn.ready_ns is not None:
+            return False
+        if self._emitters.open_since(turn.prefill_engine_id, turn.prefill_request_id, now_ns) is not None:
+            return True
+        if self._emitters.open_since(turn.decode_engine_id, turn.decode_request_id, now_ns) is not None:
+            return True
+        if turn.attempt is not None and self._emitters.open_turn(turn.attempt.proxy_turn_id, now_ns):
+            return True
+        return self._waits_for_decode(turn, now_ns)
+
+    def _waits_for_decode(self, turn: TurnState, now_ns: int) -> bool:
+        """D has not read yet, and P still holds the blocks for it: it queues. Bounded, should the release be lost."""
+        if turn.decode_request_id is not None or turn.prefill_engine_id is None or turn.prefill_request_id is None:
+            return False
+        lease = semconv.hold_key(turn.prefill_engine_id, turn.prefill_request_id).hex()
+        held = self._state.holds.get(lease)
+        if held is None or held.reports or held.lost_wall_ns is not None:
+            return False
+        return now_ns - turn.last_ns <= self._settings.stuck_ns
