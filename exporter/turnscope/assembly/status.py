@@ -87,6 +87,5 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
         attempts_without_session=state.attempts_without_session,
         stuck_turns=open_turns(state, settings, alive, now_ns)[1],
         open_turns=len(state.turns),
-        open_turns=len(state.turns),
         suspicions=dict(state.suspicions),
     )
