@@ -1,0 +1,255 @@
+"""One client request while it runs: its record, its spans, and the guard that keeps both from harming it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
+
+from turnscope import semconv
+from turnscope.decode.codec import bounded, record_key
+from turnscope.model import Attempt
+from turnscope.proxy.legs import AttemptRecord, LegRecord
+from turnscope.proxy.record import TurnRecord
+from turnscope.proxy.requests import read_leg_request
+from turnscope.proxy.sessions import ResponseChain
+from turnscope.proxy.spans import Tracing, TurnSpans, end_leg
+
+SESSION_HEADER: Final = "x-session-id"
+REQUEST_HEADER: Final = "x-request-id"
+
+Message = MutableMapping[str, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Switch(Protocol):
+    """What the hook asks before, and tells after, anything of its own went wrong."""
+
+    on: bool
+
+    def failed(self, error: BaseException) -> None:
+        """Count an error."""
+
+
+class Tools(Protocol):
+    """What a running hook lends to each request."""
+
+    guard: Switch
+    tracing: Tracing
+    chain: ResponseChain
+    emit: Callable[[Attempt], None]
+    open: dict[str, None]
+    """Ids of the requests that run, oldest first."""
+    clock: Callable[[], int]
+    wall_ns: Callable[[], int]
+    new_id: Callable[[], str]
+
+
+class _Guarded(Protocol):
+    _tools: Tools
+
+
+S = TypeVar("S", bound=_Guarded)
+
+
+def guarded(body: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R | None]:
+    """A method that never raises and does nothing when the hook is off; then it returns None."""
+
+    @functools.wraps(body)
+    def guarded_body(self: S, *args: P.args, **kwargs: P.kwargs) -> R | None:
+        guard = self._tools.guard
+        if guard.on:
+            try:
+                return body(self, *args, **kwargs)
+            except Exception as error:
+                guard.failed(error)
+        return None
+
+    return cast(Callable[Concatenate[S, P], R | None], guarded_body)
+
+
+class LiveTurn:
+    """Called by the server side (body, response) and by the client side (legs) of the hook."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        path: str,
+        headers: Mapping[str, str],
+        foreign_spans: bool,
+        gone: Callable[[], bool],
+    ) -> None:
+        """``gone`` tells whether the client's connection is known to be closed."""
+        self._tools = tools
+        self._gone = gone
+        self._event: Attempt | None = None
+        self._token: Any = None
+        self.spans = TurnSpans(tools.tracing, headers, path, foreign=foreign_spans)
+        self.record = TurnRecord(
+            turn_id=tools.new_id(),
+            path=path,
+            headers=headers,
+            wall_ns=tools.wall_ns(),
+            clock=tools.clock,
+            emit=self._emit,
+            chain=tools.chain,
+        )
+        self.record.caller = self.spans.caller
+        self.record.server = self.spans.server
+        tools.open[self.record.turn_id] = None
+
+    def _emit(self, event: Attempt) -> None:
+        self._event = event
+        self._tools.emit(event)
+
+    # --- server side ----------------------------------------------------------------------------
+    @guarded
+    def entered(self) -> None:
+        """The application begins: its own spans become children of our SERVER span."""
+        self._token = self.spans.enter()
+
+    @guarded
+    def left(self) -> None:
+        """The application has returned, in the same task."""
+        self.spans.leave(self._token)
+
+    @guarded
+    def received(self, message: Message) -> None:
+        """The application was given an ASGI message."""
+        if message["type"] == "http.request":
+            self.record.body(message.get("body", b""))
+        elif message["type"] == "http.disconnect":
+            self.record.client_left()
+
+    @guarded
+    def sending(self, message: Message) -> None:
+        """The application hands an ASGI message to the client's connection."""
+        if message["type"] == "http.response.body":
+            self.record.response_chunk(message.get("body", b""))
+        elif message["type"] == "http.response.start":
+            headers = {bytes(name).lower(): bytes(value) for name, value in message.get("headers", ())}
+            self.record.response_started(
+                message["status"],
+                headers.get(b"content-type", b"").decode("latin-1"),
+                headers.get(b"content-encoding", b"").decode("latin-1"),
+            )
+
+    @guarded
+    def client_left(self) -> None:
+        """The client closed its connection too early."""
+        self.record.client_left()
+
+    @guarded
+    def finish(self, error: BaseException | None = None) -> None:
+        """The response has ended, or ``error`` ended it. Later calls do nothing."""
+        if self.record.finished:
+            return
+        self._tools.open.pop(self.record.turn_id, None)
+        if self._gone():
+            self.record.client_left()
+        self.record.server = self.record.server or self.spans.server
+        final = self.record.finish(error)
+        event = self._event if final is not None else None
+        if event is not None and event.prefill is None:
+            self.spans.turn(record_key(None, event))
+        self.spans.finish(event, self.record.status)
+
+    # --- client side ----------------------------------------------------------------------------
+    @guarded
+    def open_leg(self, client: Any, outgoing: Any) -> LiveLeg | None:
+        """The proxy is about to POST ``outgoing`` through ``client`` (both of httpx's interface); None when it asks no
+        engine for tokens. Adds the headers that the proxy left out."""
+        url, headers = outgoing.url, outgoing.headers
+        foreign_span = _makes_spans(client)  # it writes its own traceparent
+        try:
+            body = outgoing.content
+        except Exception:  # a body that is itself a stream is not ours to read
+            body = b""
+        if self.record.finished:
+            return None
+        request = read_leg_request(url.path, body)
+        if request is None:
+            return None
+        self.spans.look_inside()
+        self.record.server = self.record.server or self.spans.server
+        attempt, leg = self.record.begin_leg(request)
+        session = self.record.session
+        span = None if foreign_span else self.spans.start_leg(leg.kind, request, url, session.id if session else None)
+        if session is not None and SESSION_HEADER not in headers and _fits_header(session.id):
+            headers[SESSION_HEADER] = session.id
+        if REQUEST_HEADER not in headers:
+            given = bounded(self.record.headers.get(REQUEST_HEADER, ""))
+            headers[REQUEST_HEADER] = given if _fits_header(given) else self.record.turn_id
+        if not foreign_span and "traceparent" not in headers:
+            self.spans.inject(headers, span)
+        return LiveLeg(self._tools, self, attempt, leg, span)
+
+    def leg_ended(self, attempt: AttemptRecord, leg: LegRecord) -> None:
+        """Called by the leg, once."""
+        if self._gone():
+            self.record.client_left()
+        handle = attempt.turn_handle
+        if leg is attempt.prefill and handle is not None:
+            self.spans.turn(semconv.turn_key(handle.engine_id, handle.request_id))
+        self.record.leg_ended(attempt)
+
+
+def _makes_spans(client: Any) -> bool:
+    """Whether OpenTelemetry's own instrumentation sits on the client, or on the transport of every client."""
+    transport = getattr(client, "_transport", None)
+    sends = [getattr(transport, name, None) for name in ("handle_async_request", "handle_request")]
+    return getattr(client, "_is_instrumented_by_opentelemetry", False) or any(
+        hasattr(send, "__wrapped__") and hasattr(send, "_self_wrapper") for send in sends
+    )
+
+
+def _fits_header(text: str) -> bool:
+    """Whether ``text`` can be sent as a header's value as it is."""
+    return bool(text) and text.isascii() and text.isprintable() and text == text.strip()
+
+
+class LiveLeg:
+    """One request to an engine while it runs."""
+
+    def __init__(self, tools: Tools, turn: LiveTurn, attempt: AttemptRecord, record: LegRecord, span: Any) -> None:
+        self._tools = tools
+        self._turn = turn
+        self._attempt = attempt
+        self._record = record
+        self._span = span
+
+    @guarded
+    def took(self, response: Any, not_read: type[Exception]) -> bool:
+        """Take a response of httpx; whole (True) when it has been read already, else only its head."""
+        try:
+            content: bytes | None = response.content
+        except not_read:
+            content = None
+        encoding = response.headers.get("content-encoding", "") if content is None else ""
+        self._record.responded(response.status_code, response.headers.get("content-type", ""), encoding)
+        if content is not None:
+            self._record.reader.feed(content)
+            self.ended()
+        return content is not None
+
+    @guarded
+    def chunk(self, data: bytes) -> None:
+        """A piece of the engine's answer has come."""
+        self._record.reader.feed(data)
+
+    @guarded
+    def ended(self, error: BaseException | None = None, *, complete: bool = True) -> None:
+        """The answer has ended, whole or by ``error``; not ``complete``: the proxy closed it. Once."""
+        record = self._record
+        if not record.in_flight:
+            return
+        broke = isinstance(error, Exception)
+        record.ended(failed=broke, cancelled=not broke and (error is not None or not complete))
+        kind = None
+        if not record.ok:
+            status = record.status or 0
+            kind = str(status) if status >= 400 else type(error).__name__ if error else "answer"
+        end_leg(self._span, record.status, kind)
+        self._turn.leg_ended(self._attempt, record)
