@@ -1,0 +1,101 @@
+"""What the driver does: twelve conversations of four turns, and what each special one is meant to show."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+TURNS = 4
+
+
+class Act(StrEnum):
+    """What is done to one turn, apart from asking it."""
+
+    NONE = "none"
+    WAIT_PAST_TTL = "wait_past_ttl"
+    """Before it, wait until D has dropped the previous turn's blocks."""
+    LOSE_HANDLE = "lose_handle"
+    """Before it, the proxy loses the conversation's handle."""
+    LEAVE = "leave"
+    """The client leaves in the middle of the answer."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One conversation and the reason turnscope should give, turn by turn."""
+
+    name: str
+    reasons: tuple[tuple[str, ...], ...]
+    """For each turn the reasons that are right; the first is the one expected of a complete product."""
+    acts: dict[int, Act] = field(default_factory=dict)
+    """By turn number, from 1."""
+    streamed: bool = True
+    handle_in_stream: bool = True
+    with_id: bool = True
+    short: bool = False
+    """Prompts so small that no handle reaches the threshold."""
+
+    def act(self, turn: int) -> Act:
+        """What is done to this turn."""
+        return self.acts.get(turn, Act.NONE)
+
+
+FIRST = ("first_turn",)
+NONE = ("none",)
+# After a turn that failed or was given nothing there is no handle; which of these words fits is the proxy's to tell.
+AFTER_LOSS = ("handle_not_given", "proxy_entry_expired", "handle_consumed_by_retry")
+
+
+def conversations() -> tuple[tuple[Conversation, ...], ...]:
+    """Groups: those of one group run one after the other, the groups at the same time."""
+    return (
+        (
+            Conversation("plain-1", (FIRST, NONE, NONE, NONE)),
+            Conversation("plain-2", (FIRST, NONE, NONE, NONE)),
+            Conversation("whole", (FIRST, NONE, NONE, NONE), streamed=False),
+            Conversation("unpatched-1", (FIRST, *[("no_handle_from_decode",)] * 3), handle_in_stream=False),
+            Conversation("unpatched-2", (FIRST, *[("no_handle_from_decode",)] * 3), handle_in_stream=False),
+            Conversation(
+                "short", (FIRST, ("below_threshold",), ("below_threshold",), ("below_threshold",)), short=True
+            ),
+            Conversation("nameless", (("no_session_id", "first_turn"), *[("no_session_id",)] * 3), with_id=False),
+            Conversation("lost", (FIRST, NONE, AFTER_LOSS, NONE), acts={3: Act.LOSE_HANDLE}),
+            Conversation("left", (FIRST, NONE, NONE, ("previous_turn_aborted",)), acts={3: Act.LEAVE}),
+        ),
+        (Conversation("late", (FIRST, NONE, ("declined_expired",), AFTER_LOSS), acts={3: Act.WAIT_PAST_TTL}),),
+        (Conversation("beside-1", (FIRST, NONE, NONE, NONE)),),
+        (Conversation("beside-2", (FIRST, NONE, NONE, NONE)),),
+    )
+
+
+_WORDS = re.findall(
+    r"\w+",
+    "order refund ticket customer invoice parcel address carrier policy answer summary table column value "
+    "price stock garden kitchen window river mountain letter number morning evening system model request "
+    "engine cache block token measure compare explain describe collect return deliver repeat check write read "
+    "open close find keep move turn ",
+)
+
+
+def text(seed: str, words: int) -> str:
+    """``words`` words, the same for the same seed."""
+    chosen = random.Random(seed)
+    return " ".join(chosen.choice(_WORDS) for _ in range(words))
+
+
+SYSTEM = {"role": "system", "content": f"You are a helpful agent. {text('system', 190)}"}
+
+
+def user_message(conversation: Conversation, turn: int) -> dict[str, str]:
+    """What the user says in this turn: numbered, so that no two conversations share more than the system prompt."""
+    words = 1 if conversation.short else (180 if turn == 1 else 60)
+    return {"role": "user", "content": f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"}
+
+
+def answer_tokens(conversation: Conversation, turn: int) -> int:
+    """How long the answer may be; one that is left in the middle has to last."""
+    if conversation.act(turn) is Act.LEAVE:
+        return 600
+    return 4 if conversation.short else 48

@@ -1,0 +1,169 @@
+"""A small stateful proxy for a prefill/decode pair with bidirectional KV transfer, as people deploy it.
+
+Each chat request goes to P first (one token, not streamed), then to D with P's ``kv_transfer_params``. D's own
+handle, found in its answer, is kept by ``conversation_id`` and given to P with the conversation's next turn, once.
+It knows nothing of turnscope: ``turnscope run live/proxy.py ...`` observes it from outside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+log = logging.getLogger("live.proxy")
+
+HANDLE_TTL_S = 450.0
+"""Below D's own 480 s, so that a handle is dropped here before D drops the blocks."""
+NO_HANDLE: dict[str, Any] = {
+    "do_remote_decode": True,
+    "do_remote_prefill": False,
+    "remote_engine_id": None,
+    "remote_block_ids": None,
+    "remote_host": None,
+    "remote_port": None,
+}
+
+
+class Handles:
+    """The last handle of each conversation; taking it removes it."""
+
+    def __init__(self, ttl_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ttl_s = ttl_s
+        self._clock = clock
+        self._kept: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    def put(self, conversation: str | None, handle: dict[str, Any] | None) -> None:
+        """Keep ``handle`` if there is one and a conversation to keep it for."""
+        if conversation and handle:
+            self._kept[conversation] = (self._clock(), handle)
+
+    def take(self, conversation: str | None) -> dict[str, Any] | None:
+        """The handle, unless there is none or it is too old."""
+        at, handle = self._kept.pop(conversation or "", (0.0, None))
+        return handle if handle is not None and self._clock() - at < self._ttl_s else None
+
+
+def make_app(prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL_S) -> FastAPI:
+    """The proxy between its clients and the two engines."""
+    handles = Handles(handle_ttl_s)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with (
+            httpx.AsyncClient(base_url=prefill_url, timeout=None, limits=limits) as prefill,
+            httpx.AsyncClient(base_url=decode_url, timeout=None, limits=limits) as decode,
+        ):
+            app.state.prefill, app.state.decode = prefill, decode
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.delete("/conversations/{conversation}")
+    async def forget(conversation: str) -> dict[str, bool]:
+        """Lose a conversation's handle, as a restart or another replica would."""
+        return {"forgotten": handles.take(conversation) is not None}
+
+    @app.post("/v1/chat/completions")
+    async def chat(request: Request) -> Response:
+        body = await request.json()
+        # Strict front ends refuse a field that is not in the chat schema.
+        conversation = body.pop("conversation_id", None)
+        headers = {"X-Request-Id": str(uuid.uuid4())}
+        handle = handles.take(conversation)
+        started = time.perf_counter()
+        first = await app.state.prefill.post("/v1/chat/completions", json=_prefill_body(body, handle), headers=headers)
+        log.info(
+            "[%s] Prefill done in %.1fms conv=%s: cache %s",
+            headers["X-Request-Id"],
+            (time.perf_counter() - started) * 1e3,
+            conversation,
+            "HIT" if handle else "MISS",
+        )
+        if first.status_code != 200:
+            return Response(first.content, first.status_code, media_type=first.headers.get("content-type"))
+        body["kv_transfer_params"] = first.json().get("kv_transfer_params")
+        if body.get("stream"):
+            stream = _stream(app.state.decode, body, headers, lambda found: handles.put(conversation, found))
+            return StreamingResponse(stream, media_type="text/event-stream")
+        answer = await app.state.decode.post("/v1/chat/completions", json=body, headers=headers)
+        if answer.status_code != 200:
+            return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))
+        content = answer.json()
+        handles.put(conversation, content.pop("kv_transfer_params", None))
+        return JSONResponse(content)
+
+    return app
+
+
+def _prefill_body(body: dict[str, Any], handle: dict[str, Any] | None) -> dict[str, Any]:
+    prefill = {**body, "stream": False, "max_tokens": 1, "kv_transfer_params": handle or NO_HANDLE}
+    if "max_completion_tokens" in prefill:
+        prefill["max_completion_tokens"] = 1
+    prefill.pop("stream_options", None)
+    return prefill
+
+
+async def _stream(
+    decode: httpx.AsyncClient, body: dict[str, Any], headers: dict[str, str], found: Callable[[dict[str, Any]], None]
+) -> AsyncIterator[bytes]:
+    """D's events as they come, except the one that only carries the handle."""
+    async with decode.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
+        if answer.status_code != 200:
+            error = {
+                "error": {"message": (await answer.aread()).decode("utf-8", "replace"), "code": answer.status_code}
+            }
+            yield f"data: {json.dumps(error)}\n\ndata: [DONE]\n\n".encode()
+            return
+        waiting = b""
+        async for part in answer.aiter_bytes():
+            *events, waiting = (waiting + part).split(b"\n\n")
+            for event in events:
+                handle = _handle_in(event)
+                if handle:
+                    found(handle)
+                else:
+                    yield event + b"\n\n"
+        if waiting:
+            yield waiting
+
+
+def _handle_in(event: bytes) -> dict[str, Any] | None:
+    if b'"kv_transfer_params"' not in event:
+        return None
+    chunk = json.loads(event.removeprefix(b"data:"))
+    return chunk.get("kv_transfer_params") if not chunk.get("choices") else None
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--prefill", required=True, help="URL of the prefill engine")
+    parser.add_argument("--decode", required=True, help="URL of the decode engine")
+    parser.add_argument("--handle-ttl", type=float, default=HANDLE_TTL_S, help="seconds a handle is kept")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    app = make_app(options.prefill, options.decode, options.handle_ttl)
+    uvicorn.run(app, host=options.host, port=options.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()
