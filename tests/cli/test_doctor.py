@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.server
 import json
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,10 +17,9 @@ import typer
 from typer.testing import CliRunner
 
 from tests.measures.healthy import healthy_status
-from turnscope.cli.doctor import doctor
+from turnscope.cli.doctor import ask, doctor
+from turnscope.cli.errors import Sorry
 from turnscope.model import SystemStatus
-
-Serve = Callable[[bytes, int], str]
 
 
 @contextmanager
@@ -46,11 +48,11 @@ def sidecar(answer: bytes, code: int = 200) -> Iterator[str]:
         thread.join()
 
 
-def _run(*arguments: str) -> tuple[int, str, str]:
+def _run(*arguments: str) -> tuple[int, str]:
     app = typer.Typer()
     app.command()(doctor)
     result = CliRunner().invoke(app, list(arguments))
-    return result.exit_code, result.stdout, result.stderr
+    return result.exit_code, result.stdout
 
 
 def _bytes(status: SystemStatus) -> bytes:
@@ -59,7 +61,7 @@ def _bytes(status: SystemStatus) -> bytes:
 
 def test_a_healthy_system_ends_with_exit_code_0() -> None:
     with sidecar(_bytes(healthy_status())) as address:
-        code, out, _ = _run("--address", address)
+        code, out = _run("--address", address)
     assert code == 0
     assert "2 engines in 2 processes, 1 proxy process, 20 client requests" in out
     assert "Nothing found" in out
@@ -69,7 +71,7 @@ def test_a_finding_is_shown_with_its_fix_and_ends_with_exit_code_1() -> None:
     status = healthy_status()
     status.assembly.engines[1].streamed_handles = 0
     with sidecar(_bytes(status)) as address:
-        code, out, _ = _run("--address", address + "/")
+        code, out = _run("--address", address + "/")
     text = " ".join(out.split())
     assert code == 1
     assert "ERROR decode-0 Reverse transfer is enabled, and of 20 streamed answers none carried a handle" in text
@@ -81,7 +83,7 @@ def test_notes_alone_are_no_failure() -> None:
     status = healthy_status()
     status.exporter.last_scrape_s = 500.0
     with sidecar(_bytes(status)) as address:
-        code, out, _ = _run("--address", address)
+        code, out = _run("--address", address)
     assert code == 0
     assert "Last scraped 500 s ago" in out
 
@@ -90,7 +92,7 @@ def test_json_carries_findings_and_status() -> None:
     status = healthy_status()
     status.assembly.stuck_turns = 3
     with sidecar(_bytes(status)) as address:
-        code, out, _ = _run("--address", address, "--json")
+        code, out = _run("--address", address, "--json")
     answer = json.loads(out)
     assert code == 1
     assert [(f["severity"], f["check"]) for f in answer["findings"]] == [("error", "stuck")]
@@ -102,29 +104,32 @@ def test_text_from_a_hook_is_shown_as_it_is_and_not_as_markup() -> None:
     status.assembly.emitters[0].state, status.assembly.emitters[0].message = "switched_off", "[bold]list index[/nope]"
     status.assembly.engines[1].name = "[/d]"
     with sidecar(_bytes(status)) as address:
-        code, out, _ = _run("--address", address)
+        code, out = _run("--address", address)
     assert code == 1
     assert "[bold]list index[/nope]" in out
     assert "[/d]" in out
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "127.0.0.1:9464", "http://[", "ftp://x"])
-def test_no_sidecar_is_one_sentence_and_exit_code_2(address: str) -> None:
-    code, out, err = _run("--address", address)
-    assert code == 2
-    assert out == ""
-    assert err.startswith("error: ")
-    assert len(err.strip().splitlines()) == 1
-    assert "turnscope serve" in err or "http://127.0.0.1:9464" in err
+def test_no_sidecar_is_one_sentence_that_says_what_to_do(address: str) -> None:
+    with pytest.raises(Sorry) as error:
+        ask(address)
+    assert address in str(error.value)
+    assert "\n" not in str(error.value)
+    assert "turnscope serve" in str(error.value) or "write it like http://127.0.0.1:9464" in str(error.value)
 
 
 @pytest.mark.parametrize(("answer", "code"), [(b"nope", 200), (b"{}", 200), (b"", 404), (b"", 503)])
 def test_something_else_on_the_port_is_named(answer: bytes, code: int) -> None:
-    with sidecar(answer, code) as address:
-        exit_code, out, err = _run("--address", address)
-    assert exit_code == 2
-    assert out == ""
-    assert "turnscope sidecar" in err
+    with sidecar(answer, code) as address, pytest.raises(Sorry, match="turnscope sidecar"):
+        ask(address)
+
+
+def test_the_command_ends_with_exit_code_2_when_no_sidecar_answers() -> None:
+    command = [Path(sys.executable).with_name("turnscope"), "doctor", "--address", "http://127.0.0.1:9"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_newer_sidecars_extra_fields_are_no_trouble() -> None:

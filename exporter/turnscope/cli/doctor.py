@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from turnscope.cli.errors import Sorry
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.findings import findings
 from turnscope.model import SystemStatus
@@ -20,32 +21,28 @@ DEFAULT_ADDRESS: Final = "http://127.0.0.1:9464"
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 
 
-class NoAnswer(Exception):
-    """One sentence: what was asked, where, and what to do."""
-
-
 def ask(address: str, *, timeout_s: float = 5.0) -> SystemStatus:
-    """The status of the sidecar at ``address``; raises ``NoAnswer``."""
+    """The status of the sidecar at ``address``; raises ``Sorry`` when there is none."""
     url = f"{address.rstrip('/')}/status"
     try:
         answer = httpx.get(url, timeout=timeout_s, trust_env=False)
     except httpx.InvalidURL as error:
-        raise NoAnswer(f"{address} is no address ({error}): write it like {DEFAULT_ADDRESS}.") from None
+        raise Sorry(f"{address} is no address ({error}): write it like {DEFAULT_ADDRESS}.") from None
     except httpx.UnsupportedProtocol:
-        raise NoAnswer(f"{address} is no address: write it like {DEFAULT_ADDRESS}.") from None
+        raise Sorry(f"{address} is no address: write it like {DEFAULT_ADDRESS}.") from None
     except httpx.HTTPError as error:
-        raise NoAnswer(
+        raise Sorry(
             f"No sidecar answers at {url} ({str(error) or type(error).__name__}): start one with 'turnscope serve', "
             "or name its address with --address."
         ) from None
     if answer.status_code != 200:
-        raise NoAnswer(
+        raise Sorry(
             f"{url} answered with status {answer.status_code}: is that the metrics port of a turnscope sidecar?"
         )
     try:
         return msgspec.json.decode(answer.content, type=SystemStatus)
     except msgspec.MsgspecError as error:
-        raise NoAnswer(
+        raise Sorry(
             f"{url} answered with something else than a status ({error}): is that a turnscope sidecar of this version?"
         ) from None
 
@@ -120,11 +117,7 @@ def doctor(
 
     Exit code 0: fine, or notes only. 1: there are errors or warnings. 2: no sidecar answers.
     """
-    try:
-        status = ask(address)
-    except NoAnswer as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
+    status = ask(address)
     found = findings(status)
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode({"findings": found, "status": status}), indent=1))
