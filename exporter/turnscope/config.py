@@ -53,6 +53,9 @@ class Settings(BaseSettings):
     engine_names: Annotated[dict[str, str], NoDecode] = Field(
         {}, description="Names for engines in labels: ENGINE_ID=NAME,... Others get their role and a number."
     )
+    grace_seconds: float = Field(5.0, ge=0, description="From a turn being complete to its being counted.")
+    stuck_seconds: float = Field(300.0, gt=0, description="A prefill request open for longer counts as stuck.")
+    proxy_ttl_seconds: float = Field(450.0, gt=0, description="How long your proxy keeps a handle for the next turn.")
     record: Path | None = Field(None, description="Also append what is received to this file, as OTLP JSON lines.")
     max_message_bytes: int = Field(4 * 2**20, ge=1024, description="Largest OTLP message taken in.")
     journal_max_bytes: int = Field(4 * 2**30, ge=2**20, description="Largest journal; beyond it senders must wait.")

@@ -1,52 +1,88 @@
-"""The ``turnscope`` command: every subcommand is registered here and lives in a file of its own."""
+"""The ``turnscope`` command: a table of subcommands, each in a file of its own, imported when it is asked for.
+
+A proxy runs under ``turnscope run`` with the bare install, so nothing beyond the standard library is imported
+before the subcommand is known.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
+if TYPE_CHECKING:
+    import typer
 
-from turnscope.cli.doctor import doctor
-from turnscope.cli.errors import Sorry
-from turnscope.cli.replay import replay
-from turnscope.cli.serve import serve
-
-app = typer.Typer(
-    name="turnscope",
-    help="What did each agent turn recompute, fetch back, and wait for? Telemetry for vLLM's disaggregated serving "
-    "with bidirectional KV transfer.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+_SUMMARY: Final = (
+    "What did each agent turn recompute, fetch back, and wait for? Telemetry for vLLM's disaggregated serving with "
+    "bidirectional KV transfer."
 )
-app.command()(serve)
-app.command()(replay)
-app.command()(doctor)
+LIGHT: Final = {"run": "Run a Python proxy with the hook around it."}
+"""Subcommands of the bare install: ``turnscope.cli.<name>.main(arguments)`` returns the exit code."""
+COMMANDS: Final = {
+    "serve": "Run the sidecar between hooks and backends.",
+    "replay": "Send a recording to a running sidecar.",
+    "doctor": "Say what is wrong with the set-up, and how to mend it.",
+}
+"""The others: ``turnscope.cli.<name>.<name>`` is a typer command."""
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(version("turnscope"))
-        raise typer.Exit
+def load(name: str) -> Callable[..., Any]:
+    """The function behind a subcommand."""
+    function: Callable[..., Any] = getattr(importlib.import_module(f"turnscope.cli.{name}"), name)
+    return function
 
 
-@app.callback()
-def main(
-    _version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
-    ] = False,
-) -> None:
-    pass
+def build(wanted: str | None) -> typer.Typer:
+    """The command line: with the subcommand ``wanted``, or with all of them by name and summary only."""
+    import typer
+
+    app = typer.Typer(
+        name="turnscope",
+        help=_SUMMARY,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    # A callback makes typer treat even a single command as a subcommand.
+    app.callback()(lambda: None)
+    if wanted in COMMANDS:
+        app.command(wanted)(load(wanted))
+        return app
+    for name, summary in {**COMMANDS, **LIGHT}.items():
+        app.command(name, help=summary)(lambda: None)
+    return app
+
+
+def main(arguments: list[str]) -> int:
+    """Run one subcommand and return its exit code."""
+    wanted = arguments[0] if arguments else None
+    if wanted == "--version":
+        sys.stdout.write(f"turnscope {version('turnscope')}\n")
+        return 0
+    if wanted in LIGHT:
+        code: int = importlib.import_module(f"turnscope.cli.{wanted}").main(arguments[1:])
+        return code
+    if importlib.util.find_spec("typer") is None:
+        sys.stderr.write(
+            f"turnscope: '{wanted or 'turnscope'}' is not in the bare install: pip install 'turnscope[exporter]'\n"
+        )
+        return 2
+    from turnscope.cli.errors import Sorry
+
+    try:
+        build(wanted)(arguments)
+    except Sorry as error:
+        sys.stderr.write(f"turnscope: {error}\n")
+        return 2
+    return 0
 
 
 def run() -> None:
     """Entry point."""
-    try:
-        app()
-    except Sorry as error:
-        typer.echo(f"turnscope: {error}", err=True)
-        sys.exit(2)
+    sys.exit(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.assembly.settings import SECOND
 from turnscope.catalog import METRICS
 from turnscope.cli.errors import Sorry, port_taken
 from turnscope.config import Settings, split_address, split_pairs
@@ -94,10 +95,15 @@ class Sidecar:
         except StoreError as error:
             raise Sorry(f"{str(error).rstrip('.')} (--store)") from None
         self._rows = StoreRows(store, errors=StoreError, count=self.metrics.add, gauge=self.metrics.gauge)
+        waits = AssemblySettings(
+            grace_ns=int(settings.grace_seconds * SECOND),
+            stuck_ns=int(settings.stuck_seconds * SECOND),
+            proxy_ttl_ns=int(settings.proxy_ttl_seconds * SECOND),
+        )
         self._pipeline = Pipeline(
             self._journal,
             settings.journal_dir,
-            assembly=lambda: Assembler(AssemblySettings()),
+            assembly=lambda: Assembler(waits),
             metrics=self.metrics,
             rows=self._rows,
             traces=self._traces,

@@ -291,8 +291,10 @@ class Journal:
                 self._last_used.pop(segment, None)
 
     def close(self) -> None:
-        """Write what is pending and let go of the folder."""
+        """Write what is pending and let go of the folder. Closing again does nothing."""
         with self._changed:
+            if self._closing:
+                return
             self._closing = True
             self._changed.notify_all()
         self._thread.join(WRITE_TIMEOUT_S)

@@ -1,0 +1,307 @@
+"""The journal: nothing acknowledged is lost, nothing half-written is read."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Pair
+from turnscope.journal import segments
+from turnscope.journal.folder import JournalUnavailable
+from turnscope.journal.journal import Journal
+from turnscope.journal.records import Batch, Counted
+from turnscope.journal.segments import Position, SegmentFile
+from turnscope.model import Contribution, Event
+
+NO_NAMES: dict[str, str] = {}
+
+
+def ignore(_metric: str, _labels: tuple[str, ...], _value: float) -> None:
+    """Metrics are not what these tests look at."""
+
+
+def events(n: int = 1) -> list[Event]:
+    return Pair().turn(str(n))
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., Journal]]:
+    """Opens journals and closes them after the test."""
+    journals: list[Journal] = []
+
+    def open_journal(folder: Path, **options: object) -> Journal:
+        journals.append(Journal(folder, count=ignore, **options))  # type: ignore[arg-type]
+        return journals[-1]
+
+    yield open_journal
+    for journal in journals:
+        journal.close()
+
+
+def contents(journal: Journal) -> list[list[Event] | Counted]:
+    found: list[list[Event] | Counted] = []
+    for record, _ in journal.read(journal.start()):
+        if isinstance(record, Batch):
+            found.append(list(record.events(NO_NAMES)))
+        elif record is not None:
+            found.append(record)
+    return found
+
+
+def segment_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.journal"))
+
+
+def test_what_is_appended_is_read_back_in_order(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    journal = opened(tmp_path)
+    counted = [("turn:1", [Contribution("turnscope_turns_total", ("p", "recompute", "first_turn"), 1.0)])]
+    journal.append_events(events(1))
+    journal.append_counted(7, counted)
+    journal.append_events(events(2))
+    assert contents(journal) == [events(1), Counted(7, counted), events(2)]
+
+
+def test_arrival_times_ascend_in_the_file(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    journal = opened(tmp_path)
+    threads = [threading.Thread(target=lambda: [journal.append_events(events()) for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    times = [r.arrival_ns for r, _ in journal.read(journal.start()) if isinstance(r, Batch)]
+    assert len(times) == 80
+    assert times == sorted(times)
+
+
+def test_waiting_appends_share_one_sync(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    syncs = []
+
+    class Slow(SegmentFile):
+        def sync(self) -> None:
+            time.sleep(0.05)
+            syncs.append(1)
+            super().sync()
+
+    journal = opened(tmp_path, create=Slow)
+    threads = [threading.Thread(target=journal.append_events, args=(events(),)) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(contents(journal)) == 20
+    assert len(syncs) < 10
+
+
+def test_an_append_returns_only_after_the_sync(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    may_sync = threading.Event()
+
+    class Held(SegmentFile):
+        def sync(self) -> None:
+            may_sync.wait(10)
+            super().sync()
+
+    journal = opened(tmp_path, create=Held)
+    thread = threading.Thread(target=journal.append_events, args=(events(),))
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()
+    assert contents(journal) == []
+    may_sync.set()
+    thread.join(10)
+    assert contents(journal) == [events()]
+
+
+@pytest.mark.parametrize("kept", [1, 7, 8, 9, 200, -1])
+def test_a_torn_last_record_is_cut_off_and_nothing_else_is_lost(
+    tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture, kept: int
+) -> None:
+    journal = opened(tmp_path)
+    journal.append_events(events(1))
+    whole = journal.end().offset
+    journal.append_events(events(2))
+    journal.close()
+    (path,) = segment_files(tmp_path)
+    end = path.stat().st_size
+    os.truncate(path, whole + kept if kept > 0 else end + kept)
+    with caplog.at_level(logging.WARNING):
+        again = opened(tmp_path)
+    assert contents(again) == [events(1)]
+    again.append_events(events(3))
+    assert contents(again) == [events(1), events(3)]
+    assert "unfinished record: cut off" in caplog.text
+    assert str(path) in caplog.text
+
+
+def test_a_damaged_last_record_is_cut_off(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    journal = opened(tmp_path)
+    journal.append_events(events(1))
+    whole = journal.end().offset
+    journal.append_events(events(2))
+    journal.close()
+    (path,) = segment_files(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[whole + 50] ^= 1
+    path.write_bytes(data)
+    assert contents(opened(tmp_path)) == [events(1)]
+
+
+def test_damage_in_an_old_segment_costs_the_rest_of_that_segment_only(
+    tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in (1, 2):
+        journal = opened(tmp_path)
+        journal.append_events(events(n))
+        journal.append_events(events(10 + n))
+        journal.close()
+    first = segment_files(tmp_path)[0]
+    os.truncate(first, first.stat().st_size - 1)
+    assert contents(opened(tmp_path)) == [events(1), events(2), events(12)]
+    assert "is damaged at byte" in caplog.text
+
+
+def test_a_file_that_is_no_segment_is_set_aside(
+    tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture
+) -> None:
+    segments.path_of(tmp_path, 1).write_bytes(b"something else entirely")
+    assert contents(opened(tmp_path)) == []
+    assert [p.name for p in tmp_path.glob("*.unreadable")] == ["000000000001.unreadable"]
+    assert "is not a journal segment" in caplog.text
+
+
+def test_a_full_disk_is_told_and_later_appends_succeed(
+    tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture
+) -> None:
+    full = threading.Event()
+
+    class Disk(SegmentFile):
+        def write(self, data: bytes) -> None:
+            if full.is_set():
+                super().write(data[: len(data) // 2])
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().write(data)
+
+    journal = opened(tmp_path, create=Disk)
+    journal.append_events(events(1))
+    full.set()
+    for _ in range(2):
+        with pytest.raises(JournalUnavailable, match=r"cannot be written \(No space left on device\): make room there"):
+            journal.append_events(events(2))
+    assert journal.trouble is not None
+    assert "No space left" in journal.trouble
+    full.clear()
+    journal.append_events(events(3))
+    assert journal.trouble is None
+    assert contents(journal) == [events(1), events(3)]
+    assert caplog.text.count("cannot be written") == 1
+    journal.close()
+    assert contents(opened(tmp_path)) == [events(1), events(3)]
+
+
+def test_beyond_its_limit_it_takes_no_events_but_still_notes_what_is_counted(
+    tmp_path: Path, opened: Callable[..., Journal]
+) -> None:
+    journal = opened(tmp_path, max_bytes=100)
+    journal.append_events(events(1))
+    with pytest.raises(JournalUnavailable, match="reached its limit of 100 bytes"):
+        journal.append_events(events(2))
+    assert journal.trouble is not None
+    journal.append_counted(1, [("turn:1", [])])
+    assert contents(journal) == [events(1), Counted(1, [("turn:1", [])])]
+
+
+def test_a_second_sidecar_is_told_who_has_the_journal(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    opened(tmp_path)
+    with pytest.raises(JournalUnavailable, match=rf"in use by another sidecar \(process {os.getpid()}\)"):
+        Journal(tmp_path, count=ignore)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalUnavailable, match=r"file/journal cannot be written \(Not a directory\)"):
+        Journal(tmp_path / "file" / "journal", count=ignore)
+
+
+def test_time_stands_still_while_the_sidecar_is_down(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    now = [5_000]
+    journal = opened(tmp_path, monotonic_ns=lambda: now[0])
+    first = journal.clock.now()
+    now[0] += 100
+    journal.append_events(events())
+    journal.close()
+    now[0] = 3  # the machine was booted anew
+    again = opened(tmp_path, monotonic_ns=lambda: now[0])
+    assert again.clock.now() == first + 100
+    now[0] += 7
+    assert again.clock.now() == first + 107
+
+
+def test_quiet_is_told_only_when_everything_stamped_was_read(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    journal = opened(tmp_path)
+    position = journal.end()
+    assert journal.quiet_now(position) is not None
+    journal.append_events(events())
+    assert journal.quiet_now(position) is None
+    (*_, (_, after)) = journal.read(position)
+    assert journal.quiet_now(after) is not None
+    assert journal.behind(position) == after.offset - position.offset
+    assert journal.behind(after) == 0
+
+
+def test_segments_end_at_their_size_and_old_ones_are_dropped(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    now = [0]
+    journal = opened(tmp_path, segment_bytes=1_000, monotonic_ns=lambda: now[0])
+    for n in range(4):
+        now[0] = 10 * n
+        journal.append_events(events(n))
+    assert len(segment_files(tmp_path)) == 4
+    journal.drop(Position(1, 8), unused_since_ns=100)
+    assert len(segment_files(tmp_path)) == 4
+    journal.drop(Position(4, 8), unused_since_ns=20)
+    assert [p.stem for p in segment_files(tmp_path)] == ["000000000003", "000000000004"]
+    assert contents(journal) == [events(2), events(3)]
+    journal.close()
+    assert contents(opened(tmp_path)) == [events(2), events(3)]
+
+
+_APPEND_FOR_EVER = """
+import sys
+from pathlib import Path
+from tests.builders import Pair
+from turnscope.journal.journal import Journal
+journal = Journal(Path(sys.argv[1]), count=lambda *_: None)
+n = 0
+while True:
+    n += 1
+    journal.append_events(Pair().turn(str(n)))
+    print(n, flush=True)
+"""
+
+
+def test_everything_acknowledged_survives_being_killed(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _APPEND_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    acknowledged = 0
+    for line in process.stdout:
+        acknowledged = int(line)
+        if acknowledged >= 50:
+            break
+    process.send_signal(signal.SIGKILL)
+    rest = process.stdout.read().split()
+    process.stdout.close()
+    process.wait()
+    acknowledged = int(rest[-1]) if rest else acknowledged
+    found = contents(opened(tmp_path))
+    assert found[:acknowledged] == [events(n) for n in range(1, acknowledged + 1)]
+    assert len(found) <= acknowledged + 1
