@@ -11,7 +11,7 @@ import pytest
 
 from tests.hook import fakes
 from tests.hook.receiver import Receiver, receiving
-from turnscope.hook import runtime as runtime_module
+from turnscope.emit import runtime as runtime_module
 from turnscope.hook.plugin import load
 
 SCHEDULER = "vllm.v1.core.sched.scheduler"
@@ -65,7 +65,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def hooked(vllm: FakeVllm, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> FakeVllm:
+def hooked(receiver: Receiver, vllm: FakeVllm, monkeypatch: pytest.MonkeyPatch) -> FakeVllm:
     """vLLM with the plugin loaded and sending to ``receiver``."""
     monkeypatch.setenv("TURNSCOPE_ENDPOINT", f"http://127.0.0.1:{receiver.port}")
     monkeypatch.setenv("TURNSCOPE_HEARTBEAT_SECONDS", "0.3")

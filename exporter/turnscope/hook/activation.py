@@ -8,15 +8,15 @@ from collections.abc import MutableMapping
 from types import ModuleType
 from typing import Any, Final
 
-from turnscope.hook import settings as names
-from turnscope.hook.after_import import after_import
+from turnscope.emit import settings as names
+from turnscope.emit.after_import import after_import
+from turnscope.emit.guard import Guard
+from turnscope.emit.runtime import LOG, runtime
+from turnscope.emit.settings import Settings, read
 from turnscope.hook.engine_facts import children, engine_facts, group_bytes, nixl_side
-from turnscope.hook.guard import Guard
-from turnscope.hook.runtime import LOG, runtime
 from turnscope.hook.scheduler import SchedulerWatch
-from turnscope.hook.settings import Settings, read
 from turnscope.hook.worker import WorkerWatch
-from turnscope.hook.wrapping import wrap_factory, wrap_scheduler, wrap_worker
+from turnscope.hook.wrapping import wrap_factory, wrap_scheduler
 
 _RAY_LIST: Final = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
 _SCHEDULER: Final = "vllm.v1.core.sched.scheduler"
@@ -73,7 +73,7 @@ class Activation:
         except Exception as error:
             LOG.warning("turnscope: this engine's connectors cannot be watched: %r", error)
 
-    def scheduler_begun(self, scheduler: Any) -> SchedulerWatch | None:
+    def scheduler_begun(self, scheduler: Any) -> None:
         """A scheduler has been made; called after the end of its ``__init__``."""
         try:
             process = runtime(self._settings)
@@ -93,11 +93,10 @@ class Activation:
                 group_bytes=group_bytes(kv_cache),
                 ranks=(engine.tp_size or 1) * (engine.pp_size or 1),
             )
+            watch.attach(scheduler)
             process.add(watch)
         except Exception as error:
             LOG.warning("turnscope: this engine's requests are not watched: %r", error)
-            return None
-        return watch
 
     def connector_created(self, connector: Any, config: Any, role: Any, kv_cache_config: Any) -> None:
         """A connector has been made. The scheduler's half is looked at when its scheduler is done."""
@@ -124,13 +123,12 @@ class Activation:
                     name=self._settings.engine_name,
                     rank=getattr(worker, "tp_rank", 0) if rank is None else rank,
                 ),
-                worker=worker,
             )
         except Exception as error:
             LOG.warning("turnscope: this worker's transfers are not watched: %r", error)
             return
         try:
-            wrap_worker(worker, watch)
+            watch.attach(worker)
             process.add(watch)
         except Exception as error:
             watch.guard.on = False

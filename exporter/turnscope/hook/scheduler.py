@@ -1,38 +1,54 @@
 """The scheduler's side: one ``request`` event when the engine frees a request, its hold, and the handle it used.
 
-Engine threads run ``added`` and ``freed``: they take references and push them. All else runs in the background.
+Engine threads run the two wrappers made by ``attach``: they take references and push them, and are written for speed.
+All else runs in the background.
 """
 
 from __future__ import annotations
 
-from operator import attrgetter
+from functools import wraps
 from time import monotonic_ns
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from turnscope.hook.guard import Guard
-from turnscope.hook.ring import Rings
+from turnscope.emit.guard import Guard
+from turnscope.emit.ring import Rings
 from turnscope.hook.values import block_counts, count, handle, seconds_to_ns, text
-from turnscope.model import Emitter, Engine, Hold, HoldUse, Request
+from turnscope.model import Emitter, Engine, EngineState, Hold, HoldUse, Request
 from turnscope.semconv import HoldKind, Leg
 
-_FIELDS: Final = (
-    "request_id",
-    "kv_transfer_params",
-    "status",
-    "prefill_stats",
-    "num_prompt_tokens",
-    "num_output_tokens",
-    "num_preemptions",
-    "skip_reading_prefix_cache",
-    "arrival_time",
-    "trace_headers",
-    "session_id",
-)
-"""Read when a request is freed; those that this engine's requests have not are left out."""
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
 _NAMED: Final = ("remote_engine_id", "remote_request_id", "remote_host", "remote_port")
 _SCHEDULED: Final = 2
 """``EngineCoreEventType.SCHEDULED``."""
+
+
+class _Added(NamedTuple):
+    """Kept while a request runs: what the connector will change, and what the engine will take away."""
+
+    mono_ns: int
+    do_remote_decode: Any
+    do_remote_prefill: Any
+    prefill_stats: Any
+    events: Any
+
+
+class _Freed(NamedTuple):
+    """What is read when a request ends. No prompt, no tokens: neither may live longer than its request."""
+
+    request_id: str
+    added: tuple[Any, ...]
+    params: Any
+    given: Any
+    """What ``_free_request`` returned: this engine's own handle, or None."""
+    status: Any
+    stats_left: Any
+    num_prompt_tokens: Any
+    num_output_tokens: Any
+    num_preemptions: Any
+    arrival_time: Any
+    trace_headers: Any
+    session_id: Any
+    skip_cache: Any
 
 
 class SchedulerWatch:
@@ -48,46 +64,69 @@ class SchedulerWatch:
         self._group_bytes = group_bytes
         self._ranks = ranks
         self._open: dict[str, tuple[Any, ...]] = {}
-        self._names: tuple[str, ...] = ()
-        self._read: Any = None
-        self._push_request = rings["request"].push
-        self._push_hold = rings["hold"].push
-        self._push_use = rings["hold_use"].push
+        self._push_request = rings["request"].pusher(self.request)
+        self._push_hold = rings["hold"].pusher(self.hold)
+        self._push_use = rings["hold_use"].pusher(self.hold_use)
 
     # --- engine thread --------------------------------------------------------------------------------
-    def added(self, scheduler: Any, request: Any) -> None:
-        """A request is in. What the connector will change, and what the engine will take away, is kept now."""
-        request_id = request.request_id
-        if scheduler.requests.get(request_id) is not request or getattr(request, "abort_immediately", False):
-            return  # the next input of a streaming request, or a phantom that only cleans up a remote hold
-        params = request.kv_transfer_params
-        if not params:
-            leg = Leg.WHOLE
-        elif params.get("do_remote_decode"):
-            leg = Leg.PREFILL
-        else:
-            leg = Leg.DECODE if params.get("do_remote_prefill") else Leg.WHOLE
-        self._open[request_id] = (monotonic_ns(), leg, request.prefill_stats, request.events)
+    def attach(self, scheduler: Any) -> None:
+        """Wrap the two methods on the instance."""
+        scheduler.add_request = self._adding(scheduler, scheduler.add_request)
+        scheduler._free_request = self._freeing(scheduler, scheduler._free_request)
 
-    def freed(self, scheduler: Any, request: Any, result: Any) -> None:
-        """A request is out. ``result`` is what ``_free_request`` returned: D's or P's handle, or nothing."""
-        opened = self._open.pop(request.request_id, None)
-        if opened is None:
-            return
-        read = self._read or self._choose(request)
-        values = read(request)
-        given = result[0] if type(result) is tuple else result
-        payload = (opened, values, given)
-        self._push_request(self, self._request, payload)
-        if given is not None and values[0] in scheduler.requests:
-            self._push_hold(self, self._hold, payload)
-        if opened[1] is Leg.PREFILL and values[1].get("remote_block_ids"):
-            self._push_use(self, self._hold_use, payload)
+    def _adding(self, scheduler: Any, original: Any) -> Any:
+        guard, running, now = self.guard, self._open, monotonic_ns
 
-    def _choose(self, request: Any) -> Any:
-        self._names = tuple(name for name in _FIELDS if hasattr(request, name))
-        self._read = attrgetter(*self._names)
-        return self._read
+        @wraps(original)
+        def add_request(request: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(request, *args, **kwargs)
+            if guard.on:
+                try:
+                    name = request.request_id
+                    # Not the next input of a streaming request, nor a phantom that only cleans up a remote hold.
+                    if scheduler.requests.get(name) is request and not getattr(request, "abort_immediately", False):
+                        params = request.kv_transfer_params
+                        if params:
+                            decode, prefill = params.get("do_remote_decode"), params.get("do_remote_prefill")
+                        else:
+                            decode = prefill = None
+                        running[name] = (now(), decode, prefill, request.prefill_stats, request.events)
+                except Exception as error:
+                    guard.failed(error)
+            return result
+
+        return add_request
+
+    def _freeing(self, scheduler: Any, original: Any) -> Any:
+        guard, running = self.guard, self._open
+        push_request, push_hold, push_use = self._push_request, self._push_hold, self._push_use
+
+        @wraps(original)
+        def free_request(request: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(request, *args, **kwargs)
+            if guard.on:
+                try:
+                    name = request.request_id
+                    added = running.pop(name, None)
+                    if added is not None:
+                        params = request.kv_transfer_params
+                        given = result[0] if type(result) is tuple else result
+                        freed = (
+                            name, added, params, given, request.status, request.prefill_stats,
+                            request.num_prompt_tokens, request.num_output_tokens, request.num_preemptions,
+                            request.arrival_time, request.trace_headers, getattr(request, "session_id", None),
+                            getattr(request, "skip_reading_prefix_cache", None),
+                        )  # fmt: skip
+                        push_request(freed)
+                        if given is not None and name in scheduler.requests:
+                            push_hold(freed)
+                        if params and added[1] and params.get("remote_block_ids"):
+                            push_use(freed)
+                except Exception as error:
+                    guard.failed(error)
+            return result
+
+        return free_request
 
     # --- background thread ------------------------------------------------------------------------------
     def open_requests(self) -> list[str]:
@@ -96,43 +135,48 @@ class SchedulerWatch:
     def forget(self) -> None:
         self._open.clear()
 
-    def _request(self, payload: tuple[Any, ...]) -> Request:
-        (added_ns, leg, stats, events), values, given = payload
-        seen = dict(zip(self._names, values, strict=True))
-        reason = _finish_reason(seen["status"])
-        scheduled = next((event for event in events if event.type == _SCHEDULED), None)
-        known = stats is not None and getattr(stats, "num_prompt_tokens", 0) != 0
+    def state(self, body: EngineState) -> EngineState:
+        return body
+
+    def request(self, payload: tuple[Any, ...]) -> Request:
+        """The ``request`` event of a freed request."""
+        freed = _Freed(*payload)
+        added = _Added(*freed.added)
+        stats = _known(added.prefill_stats)
+        reason = _finish_reason(freed.status)
+        scheduled = next((event for event in added.events if event.type == _SCHEDULED), None)
         return Request(
-            request_id=seen["request_id"],
-            leg=leg,
-            session_id=text(seen.get("session_id")),
-            traceparent=text((seen.get("trace_headers") or {}).get("traceparent")),
-            input_tokens=count(seen["num_prompt_tokens"]) or 0,
-            output_tokens=count(seen["num_output_tokens"]) or 0,
-            computed_tokens=count(stats.num_computed_tokens) if known else None,
-            local_hit_tokens=count(stats.num_local_cached_tokens) if known else None,
-            external_tokens=count(stats.num_external_cached_tokens) if known else None,
+            request_id=freed.request_id,
+            leg=_leg(added),
+            session_id=text(freed.session_id),
+            traceparent=text((freed.trace_headers or {}).get("traceparent")),
+            input_tokens=count(freed.num_prompt_tokens) or 0,
+            output_tokens=count(freed.num_output_tokens) or 0,
+            computed_tokens=count(stats.num_computed_tokens) if stats else None,
+            local_hit_tokens=count(stats.num_local_cached_tokens) if stats else None,
+            external_tokens=count(stats.num_external_cached_tokens) if stats else None,
             # Engines before 0.28 take the statistics after this point, but always for an answer that ends by itself.
-            stats_sent=known and (seen.get("prefill_stats") is None or reason in _NORMAL_ENDS),
+            stats_sent=bool(stats) and (freed.stats_left is None or reason in _NORMAL_ENDS),
             finish_reason=reason,
-            preemptions=count(seen.get("num_preemptions")) or 0,
-            skip_cache=bool(seen.get("skip_reading_prefix_cache")),
-            arrival_wall_ns=seconds_to_ns(seen.get("arrival_time")),
-            added_mono_ns=added_ns,
+            preemptions=count(freed.num_preemptions) or 0,
+            skip_cache=bool(freed.skip_cache),
+            arrival_wall_ns=seconds_to_ns(freed.arrival_time),
+            added_mono_ns=added.mono_ns,
             scheduled_mono_ns=None if scheduled is None else seconds_to_ns(scheduled.timestamp),
-            handle_in=handle(seen["kv_transfer_params"]),
-            handle_out=handle(given),
+            handle_in=handle(freed.params),
+            handle_out=handle(freed.given),
         )
 
-    def _hold(self, payload: tuple[Any, ...]) -> Hold:
-        _, values, given = payload
-        kind = HoldKind.HOLD if given.get("do_remote_decode") else HoldKind.LEASE
-        blocks = block_counts(given.get("remote_block_ids"))
+    def hold(self, payload: tuple[Any, ...]) -> Hold:
+        """The ``hold`` event of a request whose blocks stay: for the next turn on D, for D on P."""
+        freed = _Freed(*payload)
+        kind = HoldKind.HOLD if freed.given.get("do_remote_decode") else HoldKind.LEASE
+        blocks = block_counts(freed.given.get("remote_block_ids"))
         return Hold(
-            request_id=values[0],
+            request_id=freed.request_id,
             kind=kind,
             phase="held",
-            tokens=count(given.get("remote_num_tokens")),
+            tokens=count(freed.given.get("remote_num_tokens")),
             blocks=None if blocks is None else sum(blocks),
             bytes=self._hold_bytes(blocks),
             ttl_ns=self.engine.hold_ttl_ns if kind is HoldKind.HOLD else self.engine.lease_ns,
@@ -143,21 +187,33 @@ class SchedulerWatch:
             return None
         return self._ranks * sum(n * size for n, size in zip(blocks, self._group_bytes, strict=True))
 
-    def _hold_use(self, payload: tuple[Any, ...]) -> HoldUse:
-        (_, _, stats, _), values, _ = payload
-        params = values[1]
-        taken = handle(params)
-        if taken is None:
+    def hold_use(self, payload: tuple[Any, ...]) -> HoldUse:
+        """The ``hold_use`` event of a P leg that was given D's handle."""
+        freed = _Freed(*payload)
+        stats = _known(_Added(*freed.added).prefill_stats)
+        given = handle(freed.params)
+        if given is None:
             raise ValueError("a handle with blocks and without an identity")
-        known = stats is not None and getattr(stats, "num_prompt_tokens", 0) != 0
         return HoldUse(
-            request_id=values[0],
-            handle=taken,
-            input_tokens=count(values[self._names.index("num_prompt_tokens")]) or 0,
-            local_hit_tokens=count(stats.num_local_cached_tokens) if known else None,
-            external_tokens=count(stats.num_external_cached_tokens) if known else None,
-            processed=bool(params.get("_remote_blocks_processed")) and all(name in params for name in _NAMED),
+            request_id=freed.request_id,
+            handle=given,
+            input_tokens=count(freed.num_prompt_tokens) or 0,
+            local_hit_tokens=count(stats.num_local_cached_tokens) if stats else None,
+            external_tokens=count(stats.num_external_cached_tokens) if stats else None,
+            processed=bool(freed.params.get("_remote_blocks_processed"))
+            and all(name in freed.params for name in _NAMED),
         )
+
+
+def _known(stats: Any) -> Any:
+    """The statistics, or None while the request was never scheduled: then all of them are 0."""
+    return None if stats is None or stats.num_prompt_tokens == 0 else stats
+
+
+def _leg(added: _Added) -> Leg:
+    if added.do_remote_decode:
+        return Leg.PREFILL
+    return Leg.DECODE if added.do_remote_prefill else Leg.WHOLE
 
 
 def _finish_reason(status: Any) -> str:

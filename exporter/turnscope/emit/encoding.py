@@ -1,4 +1,4 @@
-"""Events to one export request, in slices short enough for the interpreter that serves a model."""
+"""Events to one export request, in slices short enough for an interpreter that serves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from turnscope.decode import codec
-from turnscope.hook.outbox import Batch
+from turnscope.emit.outbox import Batch
 from turnscope.model import Emitter, Engine, Event
 
 SLICE: Final = 8

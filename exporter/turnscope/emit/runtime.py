@@ -1,4 +1,4 @@
-"""The hook's state in one process: settings, rings, watches and the background thread that serves them."""
+"""A hook's state in one process: settings, rings, watches and the background thread that serves them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import time
 from typing import Final
 
 from turnscope import model
-from turnscope.hook.ring import Rings
-from turnscope.hook.settings import Settings
-from turnscope.hook.watch import Watch
+from turnscope.emit.ring import Rings
+from turnscope.emit.settings import Settings
+from turnscope.emit.watch import Watch
 from turnscope.model import EngineState
 
 LOG: Final = logging.getLogger("vllm.turnscope")
@@ -28,8 +28,9 @@ CLOSE_S: Final = 1.5
 class Runtime:
     """One per process. Starts its thread when the first watch is added; nothing before."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, log: logging.Logger = LOG) -> None:
         self.settings = settings
+        self.log = log
         self.rings = Rings()
         self.watches: list[Watch] = []
         self.pid = os.getpid()
@@ -38,7 +39,7 @@ class Runtime:
         self._thread: threading.Thread | None = None
 
     def emitter(self, kind: str) -> model.Emitter:
-        """This process as ``engine`` or ``worker``: in one process they share the id and the numbers."""
+        """This process as ``engine``, ``worker`` or ``proxy``: in one process they share the id and the numbers."""
         return model.Emitter(
             id=self._id,
             kind=kind,
@@ -50,16 +51,9 @@ class Runtime:
     def add(self, watch: Watch) -> None:
         """Begin to serve ``watch``: say so in the log, once per process, and to the sidecar."""
         self.watches.append(watch)
-        self.rings["engine"].push(watch, _itself, EngineState(state="started", wrapped=list(watch.wrapped)))
+        self.rings["engine"].pusher(watch.state)(EngineState(state="started", wrapped=list(watch.wrapped)))
         if self._thread is None:
-            LOG.info(
-                "turnscope: watching %s of engine %s (%s, %s), sending to %s",
-                " and ".join(watch.wrapped),
-                watch.engine.id,
-                watch.engine.role,
-                watch.engine.connector or "no connector",
-                self.settings.endpoint,
-            )
+            self.log.info("turnscope: watching %s, sending to %s", _described(watch), self.settings.endpoint)
             self._thread = threading.Thread(target=self._run, name="turnscope", daemon=True)
             self._thread.start()
             # Children of multiprocessing leave without running atexit when they were forked.
@@ -76,18 +70,20 @@ class Runtime:
     def _run(self) -> None:
         try:
             # What encodes and sends is loaded here, beside the engine's own start.
-            from turnscope.hook.emitter import Emitter
-            from turnscope.hook.sender import GrpcSender
+            from turnscope.emit.emitter import Emitter
+            from turnscope.emit.sender import GrpcSender
 
             emitter = Emitter(
                 settings=self.settings,
                 rings=self.rings,
                 watches=self.watches,
                 sender=GrpcSender(self.settings.endpoint),
-                log=LOG,
+                log=self.log,
             )
         except Exception as error:
-            LOG.warning("turnscope: off, because it cannot send: %r. Is it installed with its dependencies?", error)
+            self.log.warning(
+                "turnscope: off, because it cannot send: %r. Is it installed with its dependencies?", error
+            )
             for watch in self.watches:
                 watch.guard.broken = True
                 watch.guard.on = False
@@ -97,13 +93,17 @@ class Runtime:
         emitter.close(time.monotonic_ns() + int(CLOSE_S * 1e9))
 
 
-def _itself(body: EngineState) -> EngineState:
-    return body
+def _described(watch: Watch) -> str:
+    what = " and ".join(watch.wrapped)
+    engine = watch.engine
+    if engine is None:
+        return what
+    return f"{what} of engine {engine.id} ({engine.role}, {engine.connector or 'no connector'})"
 
 
 _runtimes: dict[int, Runtime] = {}
 
 
-def runtime(settings: Settings) -> Runtime:
+def runtime(settings: Settings, log: logging.Logger = LOG) -> Runtime:
     """This process's runtime; a forked child gets its own."""
-    return _runtimes.setdefault(os.getpid(), Runtime(settings))
+    return _runtimes.setdefault(os.getpid(), Runtime(settings, log))

@@ -6,7 +6,7 @@ import contextlib
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from turnscope.hook.settings import Endpoint
+from turnscope.emit.settings import Endpoint
 
 _METHOD: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _TRANSIENT: Final = frozenset(

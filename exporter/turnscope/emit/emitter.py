@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from turnscope.hook.encoding import Encoder
-from turnscope.hook.guard import Guard
-from turnscope.hook.outbox import Outbox
-from turnscope.hook.ring import Entry, Rings
-from turnscope.hook.sender import Outcome, Sender
-from turnscope.hook.settings import Settings
-from turnscope.hook.watch import Watch
+from turnscope.emit.encoding import Encoder
+from turnscope.emit.guard import Guard
+from turnscope.emit.outbox import Outbox
+from turnscope.emit.ring import Entry, Rings
+from turnscope.emit.sender import Outcome, Sender
+from turnscope.emit.settings import Settings
+from turnscope.emit.watch import Watch
 from turnscope.model import Body, EngineState, Event, Heartbeat
 
 BATCH: Final = 64
@@ -27,12 +27,12 @@ OFF_FILE_EVERY_NS: Final = 500_000_000
 
 
 def give_way() -> None:
-    """Let engine threads run. A true sleep: after ``sleep(0)`` the same thread usually wins the interpreter again."""
+    """Let serving threads run. A true sleep: after ``sleep(0)`` the same thread usually wins the interpreter again."""
     time.sleep(0.00002)
 
 
 class Emitter:
-    """``cycle()`` does one round; the runtime calls it from its thread. Nothing here is called by engine threads."""
+    """``cycle()`` does one round; the runtime calls it from its thread. Nothing here is called by serving threads."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Emitter:
         for watch in list(self._watches):
             if only is None or watch.guard is only:
                 body = EngineState(state=state, wrapped=list(watch.wrapped), message=message)
-                self._rings["engine"].push(watch, _itself, body)
+                self._rings["engine"].pusher(watch.state)(body)
 
     def _follow_off_file(self) -> None:
         off = self._settings.off_file is not None and Path(self._settings.off_file).exists()
@@ -135,7 +135,7 @@ class Emitter:
             if guard.broken and guard not in self._said_broken:
                 self._said_broken.add(guard)
                 text = f"{guard.name}: switched off after {guard.errors} errors, the last a {guard.last_error}"
-                self._log.warning("turnscope: %s; the engine is not affected", text)
+                self._log.warning("turnscope: %s; what it watched is not affected", text)
                 self._state("switched_off", text, guard)
 
     def _heartbeat(self) -> tuple[Watch, Body]:
@@ -154,13 +154,14 @@ class Emitter:
         offset = time.time_ns() - time.monotonic_ns()
         events: list[Event] = []
         for entry in entries:
+            source: Watch = entry.build.__self__  # type: ignore[attr-defined]
             try:
                 body = entry.build(entry.payload)
             except Exception as error:
                 self._unbuilt += 1
-                entry.source.guard.failed(error)
+                source.guard.failed(error)
                 continue
-            events.append(_event(entry.source, entry.seq, entry.mono_ns, offset, body))
+            events.append(_event(source, entry.seq, entry.mono_ns, offset, body))
             self._pause()
             if len(events) == BATCH:
                 self._add(events)
@@ -209,10 +210,6 @@ class Emitter:
                 self.outbox.drop_first()
                 self._log.warning("turnscope: %s refused %d events (%s)", self._settings.endpoint, batch.events, why)
         return True
-
-
-def _itself(body: Any) -> Any:
-    return body
 
 
 def _event(watch: Watch, seq: int, mono_ns: int, offset: int, body: Any) -> Event:

@@ -1,4 +1,4 @@
-"""The hook's settings, from the environment of the engine's processes."""
+"""The hooks' settings, from the environment of the engine's or proxy's processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where engine threads leave their facts: one bounded ring per kind, never a lock, never a wait.
+"""Where the threads that serve leave their facts: one bounded ring per kind, never a lock, never a wait.
 
 An entry is numbered before it can be lost, so that ``given = taken + queued + dropped`` at any moment of rest.
 """
@@ -13,20 +13,18 @@ from typing import Any, Final, NamedTuple
 
 from turnscope.model import Body
 
-CAPACITY: Final = {"engine": 256, "request": 4096, "hold": 4096, "hold_use": 4096, "transfer": 8192}
+CAPACITY: Final = {"engine": 256, "request": 4096, "hold": 4096, "hold_use": 4096, "transfer": 8192, "attempt": 4096}
 """By kind. The background thread empties the rings five times a second."""
 
 
 class Entry(NamedTuple):
-    """What an engine thread leaves: references only; ``source.build(kind, payload)`` runs in the background."""
+    """What a serving thread leaves. ``build(payload)``, a method of the watch that saw it, runs in the background."""
 
     ordinal: int
     seq: int
     mono_ns: int
     build: Callable[[Any], Body]
     payload: Any
-    source: Any
-    """Who saw it: the watch that knows emitter kind and engine."""
 
 
 class Ring:
@@ -39,9 +37,17 @@ class Ring:
         self._taken = 0
         self._highest = 0
 
-    def push(self, source: Any, build: Callable[[Any], Body], payload: Any) -> None:
-        """Append; the oldest entry falls out when the ring is full. Plain tuples: they cost a third of an Entry."""
-        self._entries.append((next(self._ordinals), next(self._numbers), monotonic_ns(), build, payload, source))
+    def pusher(self, build: Callable[[Any], Body]) -> Callable[[Any], None]:
+        """A function that appends a payload for ``build``; the oldest entry falls out when the ring is full.
+
+        Everything it needs is bound once, and it makes a plain tuple: it runs on the thread that serves.
+        """
+        append, ordinal, number = self._entries.append, self._ordinals.__next__, self._numbers.__next__
+
+        def push(payload: Any) -> None:
+            append((ordinal(), number(), monotonic_ns(), build, payload))
+
+        return push
 
     def take(self) -> list[Entry]:
         """Everything that is queued at the moment of the call."""

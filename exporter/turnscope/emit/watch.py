@@ -1,11 +1,11 @@
-"""What the background thread knows of one watched object (a scheduler, a connector's worker)."""
+"""What the background thread knows of one watched object: a scheduler, a connector's worker, a proxy."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from turnscope.hook.guard import Guard
-from turnscope.model import Emitter, Engine
+from turnscope.emit.guard import Guard
+from turnscope.model import Emitter, Engine, EngineState
 
 
 class Watch(Protocol):
@@ -13,9 +13,15 @@ class Watch(Protocol):
 
     guard: Guard
     emitter: Emitter
-    engine: Engine
     wrapped: list[str]
     """What it holds on to, for the ``engine`` event."""
+
+    @property
+    def engine(self) -> Engine | None:
+        """None in a proxy."""
+
+    def state(self, body: EngineState) -> EngineState:
+        """The body itself: an entry is tied to its watch by the method that builds it."""
 
     def open_requests(self) -> list[str]:
         """Ids of requests begun and not ended, oldest first; called from the background thread."""

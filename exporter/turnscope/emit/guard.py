@@ -9,7 +9,7 @@ ERROR_LIMIT: Final = 20
 
 
 class Guard:
-    """``on`` is all that an engine thread asks. What a body raises is counted here and goes no further."""
+    """``on`` is all that a serving thread asks. What a body raises is counted here and goes no further."""
 
     def __init__(self, name: str, limit: int = ERROR_LIMIT) -> None:
         self.name = name
