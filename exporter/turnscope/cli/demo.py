@@ -1,0 +1,186 @@
+"""``turnscope demo``: the sidecar fed with a recorded real run, and the explorer on what it made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import httpx
+import typer
+from pydantic_settings import SettingsConfigDict
+from rich.console import Console
+from rich.panel import Panel
+
+from turnscope.cli import demo_check, replay
+from turnscope.cli.errors import Sorry
+from turnscope.cli.ports import first_free
+from turnscope.cli.sidecar import Sidecar
+from turnscope.cli.trace_counter import TraceCounter
+from turnscope.config import Settings
+from turnscope.store import StoreReader
+
+RECORDINGS: Final = Path("recordings")
+SETTLE_S: Final = 150.0
+"""Turns whose facts are not all in the recording are counted after a minute."""
+EXPLORER_S: Final = 60.0
+
+
+class _Settings(Settings):
+    """Of another prefix: the demo must not write into a store that the environment names for a real sidecar."""
+
+    model_config = SettingsConfigDict(env_prefix="TURNSCOPE_DEMO_")
+
+
+@contextlib.contextmanager
+def sidecar(folder: Path, *, export_otlp: str | None = None) -> Iterator[Sidecar]:
+    """A sidecar of its own, with everything it keeps in ``folder``, on the usual ports where they are free."""
+    settings: dict[str, Any] = {
+        "otlp_grpc": f"127.0.0.1:{first_free(4317)}",
+        "http": f"127.0.0.1:{first_free(9464)}",
+        "data_dir": folder,
+        "export_otlp": export_otlp,
+        # Rows are in the store, and so on the page, after a second and not after a minute.
+        "checkpoint_seconds": 1,
+    }
+    running = Sidecar(_Settings(**settings))
+    running.start()
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def feed(running: Sidecar, recordings: list[Path], say: Callable[[str], None]) -> None:
+    """Replay ``recordings`` and wait until everything is counted."""
+    for path in recordings:
+        replay.check(path)
+    for path in recordings:
+        sent = replay.send(path, f"127.0.0.1:{running.otlp_port}", speed=0)
+        say(f"replayed {path}: {sent.events} events")
+    deadline = time.monotonic() + SETTLE_S
+    told = False
+    while time.monotonic() < deadline:
+        status = running.status()
+        if status.exporter.lag_bytes == 0 and status.assembly.open_turns == 0 and status.assembly.attempts:
+            return
+        if not told and status.exporter.lag_bytes == 0:
+            say(
+                f"waiting for {status.assembly.open_turns} turns to be counted: those with a missing part take a minute"
+            )
+            told = True
+        time.sleep(0.25)
+    raise Sorry(
+        f"{running.status().assembly.open_turns} turns were not counted within {SETTLE_S:.0f} s: look at /status"
+    )
+
+
+def compare(recordings: list[Path], folder: Path, say: Callable[[str], None]) -> list[demo_check.Line]:
+    """Replay ``recordings`` and hold what came out of every output against the counters beside them."""
+    counters = demo_check.counters_of(recordings)
+    with TraceCounter() as counter:
+        with sidecar(folder, export_otlp=counter.endpoint) as running:
+            feed(running, recordings, say)
+            page = httpx.get(f"http://127.0.0.1:{running.http_port}/metrics", timeout=10, trust_env=False)
+            page.raise_for_status()
+        # The sidecar has ended: every trace is sent and every row stored.
+        with contextlib.closing(StoreReader(str(folder / "store"))) as store:
+            return demo_check.compare(counters, page.text, counter.traces, store.totals())
+
+
+@contextlib.contextmanager
+def explorer(store: str, folder: Path) -> Iterator[str]:
+    """``turnscope explore`` on ``store`` in a process of its own; gives its address once it answers."""
+    port = first_free(8501)
+    options = ["--store", store, "--port", str(port)]
+    log = folder / "explorer.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from turnscope.cli.main import run; run()", "explore", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + EXPLORER_S
+        while True:
+            with contextlib.suppress(httpx.HTTPError):
+                if httpx.get(address, timeout=2, trust_env=False).status_code == 200:
+                    break
+            if process.poll() is not None or time.monotonic() > deadline:
+                lines = log.read_text(errors="replace").strip().splitlines()
+                raise Sorry(f"the explorer did not start: {lines[-1] if lines else 'it said nothing'}")
+            time.sleep(0.2)
+        yield address
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _find(recordings: list[Path] | None) -> list[Path]:
+    if recordings:
+        return recordings
+    found = sorted([*RECORDINGS.glob("*.jsonl"), *RECORDINGS.glob("*.jsonl.gz")])
+    if not found:
+        raise Sorry(
+            f"no recording in {RECORDINGS.resolve()}: run this in turnscope's source tree, or name a recording "
+            "(turnscope demo FILE)"
+        )
+    return found
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def demo(
+    recordings: Annotated[
+        list[Path] | None, typer.Argument(help="Recordings to show instead of those in recordings/.")
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Compare metrics, traces and pages with the engines' own counters, and exit."),
+    ] = False,
+) -> None:
+    """Show the recorded real run: metrics, and the explorer with its sessions. Ctrl-C ends everything.
+
+    With --check: compare what turnscope made of it with the counters that the engines themselves had, stored beside the
+    recording; exit code 0 when all is equal, 1 when something differs.
+    """
+    signal.signal(signal.SIGTERM, _stop)  # as Ctrl-C: everything that was started is ended
+    console = Console(highlight=False)
+    found = _find(recordings)
+    with tempfile.TemporaryDirectory(prefix="turnscope-demo-") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        if check:
+            lines = compare(found, folder, console.print)
+            console.print(demo_check.table(lines))
+            wrong = sum(not line.equal for line in lines)
+            console.print(f"{len(lines)} comparisons, {wrong} different")
+            raise typer.Exit(1 if wrong else 0)
+        running = stack.enter_context(sidecar(folder))
+        feed(running, found, console.print)
+        address = stack.enter_context(explorer(str(folder / "store"), folder))
+        metrics = f"http://127.0.0.1:{running.http_port}"
+        where = [
+            f"explorer   {address}",
+            f"metrics    {metrics}/metrics",
+            f"doctor     turnscope doctor --address {metrics}",
+            "",
+            "Ctrl-C ends the demo and removes what it wrote.",
+        ]
+        console.print(Panel("\n".join(where), title="turnscope demo", expand=False))
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()

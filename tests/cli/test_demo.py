@@ -1,0 +1,136 @@
+"""``turnscope demo --check`` replays a recording through a whole sidecar and compares what comes out."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import BLOCK_BYTES, Pair
+from turnscope.cli import demo, demo_check
+from turnscope.cli.errors import Sorry
+from turnscope.cli.ports import first_free
+from turnscope.decode import jsonlines
+from turnscope.store.totals import Totals
+
+# Turn 1 computes 1,000 tokens; turn 2 has 1,250, fetches 1,199 of them (75 blocks of 16) and computes 51.
+COUNTERS: dict[str, Any] = {
+    "engines": {
+        "prefill-0": {
+            "prompt tokens, local_compute": 1051,
+            "prompt tokens, local_cache_hit": 0,
+            "prompt tokens, external_kv_transfer": 1199,
+            "transfers": 1,
+            "transfer bytes": 75 * BLOCK_BYTES,
+        },
+        "decode-0": {
+            "prompt tokens, local_compute": 2,
+            "prompt tokens, local_cache_hit": 0,
+            "prompt tokens, external_kv_transfer": 999 + 1249,
+            "transfers": 2,
+            "transfer bytes": (63 + 79) * BLOCK_BYTES,
+        },
+    },
+    "turns": 2,
+    "sessions": 1,
+}
+ZEROS = ("failed transfers", "expiries", "notices after expiry")
+
+
+def _record(folder: Path) -> Path:
+    pair = Pair()
+    events = [
+        *pair.start(),
+        *pair.turn("1", prompt=1000),
+        *pair.turn("2", at_ms=2000, prompt=1250, fetched=1199, given=pair.handle("1", 1199)),
+    ]
+    path = folder / "run.jsonl"
+    path.write_bytes(jsonlines.write(events, 1))
+    counters = {**COUNTERS, "engines": {n: {**v, **dict.fromkeys(ZEROS, 0)} for n, v in COUNTERS["engines"].items()}}
+    path.with_suffix(".counters.json").write_text(json.dumps(counters))
+    return path
+
+
+def test_a_recording_that_agrees_with_its_engines_has_only_equal_lines(tmp_path: Path) -> None:
+    said: list[str] = []
+    lines = demo.compare([_record(tmp_path)], tmp_path, said.append)
+    assert [line for line in lines if not line.equal] == []
+    expected = {
+        "prefill-0: prompt tokens, external_kv_transfer": 1199,
+        "decode-0: transfers": 2,
+        "metrics: turns": 2,
+        "traces": 2,
+        "page: turns": 2,
+        "page: sessions": 1,
+        "page: tokens fetched": 1199,
+        "page: tokens computed": 1051,
+        "page: bytes fetched": 75 * BLOCK_BYTES,
+    }
+    assert {line.what: line.ours for line in lines if line.what in expected} == expected
+    assert "replayed" in said[0]
+
+
+def test_a_counter_that_differs_is_named(tmp_path: Path) -> None:
+    recording = _record(tmp_path)
+    beside = recording.with_suffix(".counters.json")
+    beside.write_text(beside.read_text().replace("1199", "1200").replace('"turns": 2', '"turns": 3'))
+    lines = demo.compare([recording], tmp_path, lambda _: None)
+    assert [line.what for line in lines if not line.equal] == [
+        "prefill-0: prompt tokens, external_kv_transfer",
+        "metrics: turns",
+        "traces",
+        "page: turns",
+    ]
+
+
+def test_a_figure_that_is_missing_is_no_equality() -> None:
+    counters = demo_check.Counters(engines={}, turns=0, sessions=0)
+    lines = {line.what: line for line in demo_check.compare(counters, "", 0, Totals())}
+    assert lines["metrics: turns"].equal is False
+    assert lines["traces"].equal is True
+
+
+def test_counters_of_several_recordings_are_added_up(tmp_path: Path) -> None:
+    paths = []
+    for n in (1, 2):
+        paths.append(tmp_path / f"{n}.jsonl")
+        paths[-1].with_suffix(".counters.json").write_text(
+            json.dumps({"engines": {"prefill-0": {"transfers": n}}, "turns": 4, "sessions": n})
+        )
+    assert demo_check.counters_of(paths) == demo_check.Counters(
+        engines={"prefill-0": {"transfers": 3}}, turns=8, sessions=3
+    )
+
+
+@pytest.mark.parametrize("content", [None, b"{", b"{}"])
+def test_counters_that_cannot_be_read_are_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+    recording = tmp_path / "run.jsonl"
+    if content is not None:
+        recording.with_suffix(".counters.json").write_bytes(content)
+    with pytest.raises(Sorry, match=r"run\.counters\.json"):
+        demo_check.counters_of([recording])
+
+
+def test_without_a_recording_the_demo_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Sorry, match=str(tmp_path / "recordings")):
+        demo.demo(recordings=None, check=True)
+
+
+def test_the_demo_leaves_the_environments_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNSCOPE_STORE", str(tmp_path / "production"))
+    (tmp_path / "demo").mkdir()
+    demo.compare([_record(tmp_path)], tmp_path / "demo", lambda _: None)
+    assert not (tmp_path / "production").exists()
+
+
+def test_a_taken_port_is_passed_over() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert first_free(port) != port
+    assert first_free(port) == port
