@@ -484,6 +484,8 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     store_error: str | None = None
     traces_error: str | None = None
     traces_endpoint: str | None = None
+    proxy_ttl_s: float | None = None
+    """How long the proxy keeps a handle, as the sidecar was told."""
     last_scrape_s: float | None = None
     """Since ``/metrics`` was last read; None when it never was."""
 

@@ -7,11 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import typer
 
 from turnscope.catalog import METRICS, Kind, Label, Metric
+from turnscope.cli.main import COMMANDS, LIGHT, build
+from turnscope.config import Settings
 from turnscope.decode import codec
+from turnscope.emit.settings import VARIABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -66,3 +71,31 @@ def test_a_metrics_labels_buckets_and_unit_are_shown(generate: ModuleType) -> No
 def test_every_attribute_that_can_enter_is_documented() -> None:
     page = (DOCS / "events.md").read_text()
     assert [key for key in codec.ALLOWED_KEYS if f"`{key}`" not in page] == []
+
+
+def test_every_setting_of_the_sidecar_is_documented() -> None:
+    page = (DOCS / "settings.md").read_text()
+    options = {f"`--{name.replace('_', '-')}`" for name in Settings.model_fields}
+    assert {option for option in options if option not in page} == set()
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+def test_every_command_is_documented_and_named_in_the_readme() -> None:
+    page = (DOCS / "commands.md").read_text()
+    readme = (DOCS.parent / "README.md").read_text()
+    names = [*COMMANDS, *LIGHT]
+    assert [name for name in names if f"## `turnscope {name}`" not in page] == []
+    assert [name for name in names if f"turnscope {name}" not in readme] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_and_command_has_a_help_text(name: str) -> None:
+    group: Any = typer.main.get_command(build(name))
+    command = group.commands[name]
+    assert command.help
+    assert [p.name for p in command.params if not p.help] == []
+
+
+def test_every_variable_of_the_hooks_is_documented() -> None:
+    page = (DOCS / "settings.md").read_text()
+    assert [name for name in VARIABLES if f"`{name}`" not in page] == []

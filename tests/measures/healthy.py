@@ -58,5 +58,5 @@ def healthy_status() -> SystemStatus:
             engines=[prefill, decode],
             attempts=20,
         ),
-        exporter=ExporterStatus(version="0.1.0", uptime_s=3600.0, last_scrape_s=10.0),
+        exporter=ExporterStatus(version="0.1.0", uptime_s=3600.0, proxy_ttl_s=450.0, last_scrape_s=10.0),
     )

@@ -196,6 +196,7 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "decode-0",
         _setting("decode-0", hold_ttl_ns=5_000_000_001),
     ),
+    ("proxy_keeps_too_long", _exporter(proxy_ttl_s=476.0), "decode-0", _exporter(proxy_ttl_s=475.0)),
     (
         "streamed_without_handle",
         _engine_count("decode-0", streamed_answers=1, streamed_handles=0),

@@ -24,6 +24,7 @@ LIGHT: Final = {"run": "Run a Python proxy with the hook around it."}
 """Subcommands of the bare install: ``turnscope.cli.<name>.main(arguments)`` returns the exit code."""
 COMMANDS: Final = {
     "serve": "Run the sidecar between hooks and backends.",
+    "demo": "Show a recorded real run: metrics, traces and the explorer.",
     "replay": "Send a recording to a running sidecar.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",
 }

@@ -179,6 +179,7 @@ class Sidecar:
                 store_error=self._rows.trouble,
                 traces_error=self._traces.trouble if self._traces else None,
                 traces_endpoint=self._settings.export_otlp,
+                proxy_ttl_s=self._settings.proxy_ttl_seconds,
                 last_scrape_s=None if self._scraped_s is None else now - self._scraped_s,
             ),
         )

@@ -171,3 +171,20 @@ def hold_shorter_than_margin(status: SystemStatus) -> Iterator[Finding]:
                 fix="Set decoder_kv_blocks_ttl to the longest usual pause between turns, plus 5 s; the default is 480 "
                 "s.",
             )
+
+
+def proxy_keeps_too_long(status: SystemStatus) -> Iterator[Finding]:
+    """The proxy gives handles of holds that have ended."""
+    kept = status.exporter.proxy_ttl_s
+    for engine in _side(status, Role.DECODE):
+        ttl = engine.engine.hold_ttl_ns
+        if kept is not None and ttl is not None and DECLINE_MARGIN_NS < ttl < kept * 1e9 + DECLINE_MARGIN_NS:
+            yield Finding(
+                severity=Severity.WARNING,
+                check="proxy_keeps_too_long",
+                where=engine.name,
+                what=f"It holds blocks for {ttl / 1e9:g} s, and this sidecar takes it that the proxy gives a handle "
+                f"for up to {kept:g} s: P declines what comes within 5 s of the hold's end, or later.",
+                fix=f"Let the proxy keep handles for at most {ttl / 1e9 - 5:g} s; if it does, tell the sidecar with "
+                "--proxy-ttl-seconds.",
+            )

@@ -30,6 +30,7 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_settings.threshold_odd,
     checks_settings.prefix_caching_off,
     checks_settings.hold_shorter_than_margin,
+    checks_settings.proxy_keeps_too_long,
     checks_flow.streamed_without_handle,
     checks_flow.handles_never_given,
     checks_flow.expiry_dropped,
