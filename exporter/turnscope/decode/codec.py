@@ -25,6 +25,8 @@ from turnscope.model import BODIES, Attempt, Body, Emitter, Engine, Event, Handl
 MAX_TEXT: Final = 256
 """Longer strings (ids from clients can be 1 MB) are cut and end in a hash of the whole."""
 MAX_LIST: Final = 4096
+_SLICE: Final = 64
+"""Entries of a list that are encoded without a pause."""
 
 _RENAMED: Final = {
     "session_id": semconv.CONVERSATION_ID,
@@ -138,7 +140,11 @@ def attributes(struct: type[Body] | type[Emitter] | type[Engine]) -> list[Attrib
 
 
 # --- encode -----------------------------------------------------------------------------------------
-def _put(out: Any, key: str, value: Any, kind: str) -> None:
+def _no_pause() -> None:
+    return None
+
+
+def _put(out: Any, key: str, value: Any, kind: str, pause: Callable[[], None] = _no_pause) -> None:
     item = out.add()
     item.key = key
     if kind == "int":
@@ -151,15 +157,19 @@ def _put(out: Any, key: str, value: Any, kind: str) -> None:
         item.value.double_value = value
     elif kind == "ints":
         values = item.value.array_value.values
-        for v in value[:MAX_LIST]:
+        for position, v in enumerate(value[:MAX_LIST]):
             values.add().int_value = v
+            if position % _SLICE == _SLICE - 1:
+                pause()
     else:
         values = item.value.array_value.values
-        for v in value[:MAX_LIST]:
+        for position, v in enumerate(value[:MAX_LIST]):
             values.add().string_value = bounded(v)
+            if position % _SLICE == _SLICE - 1:
+                pause()
 
 
-def _put_struct(out: Any, struct: msgspec.Struct, fields: list[_Field]) -> None:
+def _put_struct(out: Any, struct: msgspec.Struct, fields: list[_Field], pause: Callable[[], None] = _no_pause) -> None:
     for field in fields:
         value = getattr(struct, field.name)
         if value is None or value == field.default:
@@ -170,7 +180,7 @@ def _put_struct(out: Any, struct: msgspec.Struct, fields: list[_Field]) -> None:
                 if inner is not None:
                     _put(out, f"{field.key}.{part}", inner, _HANDLE_KINDS[part])
         else:
-            _put(out, field.key, value, field.kind)
+            _put(out, field.key, value, field.kind, pause)
 
 
 def record_key(engine: Engine | None, body: Body) -> bytes:
@@ -211,8 +221,15 @@ def encode_resource(request: ExportLogsServiceRequest, emitter: Emitter, engine:
     return scope.log_records
 
 
-def encode_event(records: Any, engine: Engine | None, event: Event, *, observed_ns: int) -> None:
-    """Append one log record."""
+def encode_event(
+    records: Any,
+    engine: Engine | None,
+    event: Event,
+    *,
+    observed_ns: int,
+    pause: Callable[[], None] = _no_pause,
+) -> None:
+    """Append one log record. ``pause()`` is called now and then within a long list."""
     body = event.body
     record: LogRecord = records.add()
     name = str(body.EVENT)
@@ -225,7 +242,7 @@ def encode_event(records: Any, engine: Engine | None, event: Event, *, observed_
     _put(record.attributes, semconv.EVENT_NAME, name, "str")
     _put(record.attributes, _SEQ, event.seq, "int")
     _put(record.attributes, _MONO, event.mono_ns, "int")
-    _put_struct(record.attributes, body, _BODY_FIELDS[type(body)])
+    _put_struct(record.attributes, body, _BODY_FIELDS[type(body)], pause)
 
 
 def encode(events: Iterable[Event], *, observed_ns: int) -> ExportLogsServiceRequest:

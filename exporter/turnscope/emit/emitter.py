@@ -12,13 +12,15 @@ from typing import Any, Final
 from turnscope.emit.encoding import Encoder
 from turnscope.emit.guard import Guard
 from turnscope.emit.outbox import Outbox
-from turnscope.emit.ring import Entry, Rings
+from turnscope.emit.ring import Rings
 from turnscope.emit.sender import Outcome, Sender
 from turnscope.emit.settings import Settings
 from turnscope.emit.watch import Watch
 from turnscope.model import Body, EngineState, Event, Heartbeat
 
 BATCH: Final = 64
+TAKE: Final = 8
+"""Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
 SEND_TIMEOUT_S: Final = 2.0
 CLOSE_TIMEOUT_S: Final = 1.0
@@ -81,7 +83,7 @@ class Emitter:
                 self._off_check_ns = now_ns
                 self._follow_off_file()
             self._say_broken()
-            self._gather(self._rings.take())
+            self._gather()
             if not self._off and now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9:
                 self._heartbeat_ns = now_ns
                 self._gather_bodies([self._heartbeat])
@@ -96,7 +98,7 @@ class Emitter:
         """Say that the process goes away and send what is left, until monotonic ``deadline_ns``. Never raises."""
         with contextlib.suppress(Exception):
             self._state("stopping", None)
-            self._gather(self._rings.take())
+            self._gather()
             if not self._off:
                 self._gather_bodies([self._heartbeat])
             while self.outbox.first() is not None and (left := deadline_ns - time.monotonic_ns()) > 0:
@@ -150,22 +152,27 @@ class Emitter:
         )
 
     # --- rings to outbox ------------------------------------------------------------------------------
-    def _gather(self, entries: list[Entry]) -> None:
+    def _gather(self) -> None:
+        """Empty the rings of what was in them at the beginning."""
         offset = time.time_ns() - time.monotonic_ns()
         events: list[Event] = []
-        for entry in entries:
-            source: Watch = entry.build.__self__  # type: ignore[attr-defined]
-            try:
-                body = entry.build(entry.payload)
-            except Exception as error:
-                self._unbuilt += 1
-                source.guard.failed(error)
-                continue
-            events.append(_event(source, entry.seq, entry.mono_ns, offset, body))
+        left = self._rings.queued
+        while left > 0 and (entries := self._rings.take(TAKE)):
+            left -= len(entries)
             self._pause()
-            if len(events) == BATCH:
-                self._add(events)
-                events = []
+            for entry in entries:
+                watch: Watch = entry.build.__self__  # type: ignore[attr-defined]
+                try:
+                    body = entry.build(entry.payload)
+                except Exception as error:
+                    self._unbuilt += 1
+                    watch.guard.failed(error)
+                    continue
+                events.append(_event(watch, entry.seq, entry.mono_ns, offset, body))
+                self._pause()
+                if len(events) == BATCH:
+                    self._add(events)
+                    events = []
         self._add(events)
 
     def _gather_bodies(self, makers: list[Callable[[], tuple[Watch, Body]]]) -> None:

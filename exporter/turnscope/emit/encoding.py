@@ -39,7 +39,7 @@ class Encoder:
                 for event in same[start : start + SLICE]:
                     kept = len(records)
                     try:
-                        codec.encode_event(records, event.engine, event, observed_ns=observed_ns)
+                        codec.encode_event(records, event.engine, event, observed_ns=observed_ns, pause=self._pause)
                     except (TypeError, ValueError, OverflowError):
                         del records[kept:]
                         self.failed += 1

@@ -49,11 +49,11 @@ class Ring:
 
         return push
 
-    def take(self) -> list[Entry]:
-        """Everything that is queued at the moment of the call."""
+    def take(self, limit: int) -> list[Entry]:
+        """The oldest entries, at most ``limit``."""
         entries = self._entries
         taken = []
-        for _ in range(len(entries)):
+        for _ in range(min(limit, len(entries))):
             try:
                 taken.append(Entry(*entries.popleft()))
             except IndexError:
@@ -84,9 +84,9 @@ class Rings:
     def __getitem__(self, kind: str) -> Ring:
         return self._rings[kind]
 
-    def take(self) -> list[Entry]:
-        """Everything queued in all rings, in the order of its numbers."""
-        taken = [entry for ring in self._rings.values() for entry in ring.take()]
+    def take(self, limit: int) -> list[Entry]:
+        """The oldest entries, at most ``limit`` of each ring, in the order of their numbers."""
+        taken = [entry for ring in self._rings.values() for entry in ring.take(limit)]
         taken.sort(key=lambda entry: entry.seq)
         return taken
 

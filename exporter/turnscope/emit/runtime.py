@@ -60,6 +60,11 @@ class Runtime:
             atexit.register(self.stop)
             multiprocessing.util.Finalize(None, self.stop, exitpriority=100)
 
+    @property
+    def stopped(self) -> bool:
+        """It has sent its last."""
+        return self._stop.is_set()
+
     def stop(self) -> None:
         """Send what is left, for at most ``CLOSE_S``; later calls do nothing."""
         if self._thread is None or self._stop.is_set() or os.getpid() != self.pid:
@@ -105,5 +110,8 @@ _runtimes: dict[int, Runtime] = {}
 
 
 def runtime(settings: Settings, log: logging.Logger = LOG) -> Runtime:
-    """This process's runtime; a forked child gets its own."""
-    return _runtimes.setdefault(os.getpid(), Runtime(settings, log))
+    """This process's runtime; a forked child gets its own, and so does what begins again after a stop."""
+    found = _runtimes.get(os.getpid())
+    if found is None or found.stopped:
+        found = _runtimes[os.getpid()] = Runtime(settings, log)
+    return found

@@ -19,15 +19,13 @@ LIMIT: Final = 4096
 Push = Callable[[tuple[Any, ...]], None]
 
 
-def watch_notices(worker: Any, guard: Guard, push: Push, notices: dict[str, list[int]]) -> None:
-    """Wrap ``get_new_notifs``: count each hold's readers in ``notices`` as [seen, expected]; late ones are pushed."""
+def watch_notices(worker: Any, guard: Guard, push: Push, notices: dict[str, list[Any]]) -> None:
+    """Wrap ``get_new_notifs``: count each hold's notices in ``notices`` as [seen, what they say]; push late ones."""
     hear = worker.nixl_wrapper.get_new_notifs
-    # Engines that do not name the number of readers send the reader's TP size instead.
-    ranks = 1 if hasattr(worker, "expected_consumer_notifications_by_req") else max(1, worker.world_size)
 
     @wraps(hear)
     def get_new_notifs(*args: Any, **kwargs: Any) -> Any:
-        came = hear(*args, **kwargs)
+        came = hear(*args, **kwargs) if args or kwargs else hear()
         if came and guard.on:
             try:
                 for messages in came.values():
@@ -47,11 +45,17 @@ def watch_notices(worker: Any, guard: Guard, push: Push, notices: dict[str, list
                 return
             if len(notices) >= LIMIT:
                 del notices[next(iter(notices))]
-            notices[name] = [1, max(1, int(number) // ranks)]
+            notices[name] = [1, number]
         else:
-            push((name, "late_notice", None, None))
+            push((name, "late_notice", None))
 
     worker.nixl_wrapper.get_new_notifs = get_new_notifs
+
+
+def readers_expected(worker: Any, said: str) -> int:
+    """How many notices end a hold. Engines that do not name the number of readers send the reader's TP size instead."""
+    ranks = 1 if hasattr(worker, "expected_consumer_notifications_by_req") else int(worker.world_size)
+    return max(1, int(said) // max(1, ranks))
 
 
 def watch_kinds(worker: Any, guard: Guard, hold_ns: int, lease_ns: int, kinds: dict[str, HoldKind]) -> None:
@@ -85,7 +89,7 @@ def watch_completions(worker: Any, guard: Guard, done: Callable[[Any, Any], None
 
     @wraps(complete)
     def completing(*args: Any, **kwargs: Any) -> Any:
-        results = complete(*args, **kwargs)
+        results = complete(*args, **kwargs) if args or kwargs else complete()
         if guard.on:
             try:
                 if type(results) is tuple:

@@ -58,7 +58,7 @@ def watch_reads(worker: Any, guard: Guard, push: Push, connecting: dict[str, tup
             guard.failed(error)
             serves, known, expired = NOBODY, True, -1
         try:
-            return read(req_id, meta, *args, **kwargs)
+            return read(req_id, meta, *args, **kwargs) if args or kwargs else read(req_id, meta)
         finally:
             try:
                 if made == 0 and serves is not NOBODY:
@@ -103,7 +103,7 @@ def watch_reads(worker: Any, guard: Guard, push: Push, connecting: dict[str, tup
 
     @wraps(measure)
     def get_xfer_telemetry(handle: Any, *args: Any, **kwargs: Any) -> Any:
-        telemetry = measure(handle, *args, **kwargs)
+        telemetry = measure(handle, *args, **kwargs) if args or kwargs else measure(handle)
         if guard.on:
             try:
                 begun = transfers.pop(getattr(handle, "_handle", handle), None)
@@ -116,7 +116,7 @@ def watch_reads(worker: Any, guard: Guard, push: Push, connecting: dict[str, tup
     @wraps(release)
     def release_xfer_handle(handle: Any, *args: Any, **kwargs: Any) -> Any:
         number = getattr(handle, "_handle", handle)
-        result = release(handle, *args, **kwargs)
+        result = release(handle, *args, **kwargs) if args or kwargs else release(handle)
         try:
             begun = transfers.pop(number, None)
             if begun is not None and guard.on:

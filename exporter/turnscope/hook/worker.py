@@ -6,7 +6,7 @@ from typing import Any
 
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
-from turnscope.hook.holds import watch_completions, watch_kinds, watch_notices
+from turnscope.hook.holds import readers_expected, watch_completions, watch_kinds, watch_notices
 from turnscope.hook.reads import watch_reads
 from turnscope.hook.values import count, text
 from turnscope.model import Emitter, Engine, EngineState, Hold, Transfer
@@ -21,10 +21,11 @@ class WorkerWatch:
         self.emitter = emitter
         self.engine = engine
         self.wrapped = ["connector_worker", "nixl_wrapper"]
+        self._worker: Any = None
         self._push_mode = False
         self._silent_rank = False
         self._connecting: dict[str, tuple[Any, ...]] = {}
-        self._notices: dict[str, list[int]] = {}
+        self._notices: dict[str, list[Any]] = {}
         self._kinds: dict[str, HoldKind] = {}
         self._written: set[str] = set()
         self._push_transfer = rings["transfer"].pusher(self.transfer)
@@ -33,6 +34,7 @@ class WorkerWatch:
     # --- engine thread --------------------------------------------------------------------------------
     def attach(self, worker: Any) -> None:
         """Put the wrappers on the instances; what this engine has not is left out."""
+        self._worker = worker
         self._push_mode = hasattr(worker, "_sending_transfers")
         # Ranks that hold copies of the prefill context are reported as sent without being read.
         self._silent_rank = getattr(worker, "pcp_rank", 0) > 0 and not getattr(worker, "pcp_dcp_sharded", False)
@@ -55,13 +57,7 @@ class WorkerWatch:
     def _done(self, sent: Any, received: Any) -> None:
         if sent and not self._silent_rank:
             for name in sent:
-                seen, expected = self._notices.pop(name, (0, None))
-                if self._push_mode:
-                    complete = name in self._written
-                    self._written.discard(name)
-                else:
-                    complete = expected is not None and seen >= expected
-                self._push_hold((name, "released" if complete else "expired", seen, expected))
+                self._push_hold((name, "done", self._notices.pop(name, None)))
         if self._connecting:
             for name in received or ():
                 serves = self._connecting.pop(name, None)
@@ -109,7 +105,15 @@ class WorkerWatch:
 
     def hold(self, payload: tuple[Any, ...]) -> Hold:
         """The ``hold`` event of one that ended on this rank, or was read after its end."""
-        request_id, phase, seen, expected = payload
+        request_id, phase, notices = payload
+        seen = expected = None
+        if phase == "done":
+            seen = 0
+            if notices is not None:
+                seen, expected = notices[0], readers_expected(self._worker, notices[1])
+            complete = request_id in self._written if self._push_mode else expected is not None and seen >= expected
+            self._written.discard(request_id)
+            phase = "released" if complete else "expired"
         return Hold(
             request_id=request_id,
             kind=self._kinds.pop(request_id, self._usual_kind()),
