@@ -75,7 +75,10 @@ def test_health_names_every_trouble_and_fails_for_what_stops_the_intake(site: Si
     assert (site.get("/healthz").status_code, site.get("/healthz").text) == (200, "the store is unreachable\n")
     site.unhealthy = "disk full"
     site.troubles.append("disk full")
-    assert (site.get("/healthz").status_code, site.get("/healthz").text) == (503, "the store is unreachable\ndisk full\n")
+    assert (site.get("/healthz").status_code, site.get("/healthz").text) == (
+        503,
+        "the store is unreachable\ndisk full\n",
+    )
 
 
 def test_status_and_the_index_answer(site: Site) -> None:

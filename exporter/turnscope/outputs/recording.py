@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
 from turnscope.model import Event
 
@@ -14,28 +16,38 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Appends lines to ``path``; ``encode`` makes one of events and their arrival time. Raises ``OSError`` at once
-    when the file cannot be written; later failures end the recording with one sentence in the log."""
+    """Appends whole lines to ``path``; ``encode`` makes one of events and their arrival time.
+
+    Raises ``OSError`` at once when the file cannot be written; a later failure ends the recording after the last
+    whole line, with one sentence in the log.
+    """
 
     def __init__(self, path: Path, encode: Callable[[list[Event], int], bytes]) -> None:
         self._path = path
         self._encode = encode
-        plain = path.open("ab")
-        self._file: BinaryIO | None = cast(BinaryIO, gzip.GzipFile(fileobj=plain)) if path.suffix == ".gz" else plain
+        self._fd: int | None = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
 
     def write(self, events: list[Event], wall_ns: int) -> None:
         """Append one line."""
-        if self._file is None:
+        if self._fd is None:
             return
+        line = self._encode(events, wall_ns)
+        if self._path.suffix == ".gz":
+            # A member of its own: the file is readable at any time, also after a kill.
+            line = gzip.compress(line)
+        whole = os.fstat(self._fd).st_size
         try:
-            self._file.write(self._encode(events, wall_ns))
-            self._file.flush()
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._fd, view) :]
         except OSError as error:
             _LOG.error("the recording %s ends here (%s): make room and start again", self._path, error)
-            self._file = None
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, whole)
+            self.close()
 
     def close(self) -> None:
         """Finish the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None

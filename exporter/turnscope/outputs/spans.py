@@ -57,6 +57,7 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
     root = scope.spans.add()
     root.trace_id, root.span_id = trace_id, semconv.span_key(trace_id)
     root.name, root.kind = "turn", Span.SPAN_KIND_INTERNAL
+    _put(root.attributes, semconv.TURN_ID, turn.turn_id)
     root.start_time_unix_nano = turn.started_ns
     ends = [turn.ended_ns] if turn.ended_ns is not None else []
     if not ends and turn.duration_ns is not None:
@@ -113,24 +114,29 @@ def _describe(root: Span, turn: Turn) -> None:
 
 def _link(root: Span, turn: Turn) -> None:
     """To the proxy's span, the caller's span, the previous turn, and the hold that was offered."""
-    if turn.server_trace_id and turn.server_span_id:
-        _add_link(root, "proxy", bytes.fromhex(turn.server_trace_id), bytes.fromhex(turn.server_span_id))
-    if turn.caller_trace_id and turn.caller_span_id:
-        _add_link(root, "caller", bytes.fromhex(turn.caller_trace_id), bytes.fromhex(turn.caller_span_id))
-    if turn.previous_turn_id:
-        previous = bytes.fromhex(turn.previous_turn_id)
-        _add_link(root, "previous_turn", previous, semconv.span_key(previous))
-    if turn.used_hold_id:
-        hold = bytes.fromhex(turn.used_hold_id)
-        _add_link(root, "hold", hold, semconv.span_key(hold, "hold"))
+    _add_link(root, "proxy", _id(turn.server_trace_id, 16), _id(turn.server_span_id, 8))
+    _add_link(root, "caller", _id(turn.caller_trace_id, 16), _id(turn.caller_span_id, 8))
+    for what, trace_id, part in (
+        ("previous_turn", _id(turn.previous_turn_id, 16), "turn"),
+        ("hold", _id(turn.used_hold_id, 16), "hold"),
+    ):
+        _add_link(root, what, trace_id, semconv.span_key(trace_id, part) if trace_id else None)
 
 
-def _add_link(root: Span, what: str, trace_id: bytes, span_id: bytes) -> None:
-    if len(trace_id) != 16 or len(span_id) != 8:
-        return
-    link = root.links.add()
-    link.trace_id, link.span_id = trace_id, span_id
-    _put(link.attributes, "turnscope.link", what)
+def _id(text: str | None, length: int) -> bytes | None:
+    """Ids come from headers of any content: what is no id gives no link."""
+    try:
+        raw = bytes.fromhex(text or "")
+    except ValueError:
+        return None
+    return raw if len(raw) == length else None
+
+
+def _add_link(root: Span, what: str, trace_id: bytes | None, span_id: bytes | None) -> None:
+    if trace_id and span_id:
+        link = root.links.add()
+        link.trace_id, link.span_id = trace_id, span_id
+        _put(link.attributes, "turnscope.link", what)
 
 
 def _put(out: Any, key: str, value: Any) -> None:

@@ -72,26 +72,33 @@ class TraceExporter:
                 batch = [self._queue[i] for i in range(min(BATCH, len(self._queue)))]
             if not batch:
                 return
-            try:
-                rejected, message = self._sender.send(encode(batch, version=self._version))
-            except SendLater as error:
-                self._report(str(error))
+            if not self._send(batch):
                 with self._changed:
-                    if self._stop:
+                    if self._stop or self._changed.wait_for(lambda: self._stop, pause):
                         return
-                    self._changed.wait_for(lambda: self._stop, pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 continue
-            except SendFailed as error:
-                self._report(str(error))
-                self._drop("refused", len(batch))
-            else:
-                self._report(f"the backend rejected {rejected} spans: {message}" if rejected else None)
-                self._count("turnscope_exporter_traces_exported_total", (), len(batch))
             pause = _FIRST_PAUSE_S
             with self._changed:
                 for _ in batch[: len(self._queue)]:
                     self._queue.popleft()
+
+    def _send(self, batch: list[Turn]) -> bool:
+        """Whether the batch is done with, taken or refused; False to try again."""
+        try:
+            rejected, message = self._sender.send(encode(batch, version=self._version))
+        except SendLater as error:
+            self._report(str(error))
+            return False
+        except Exception as error:
+            if not isinstance(error, SendFailed):
+                _LOG.exception("turn traces could not be encoded")
+            self._report(str(error))
+            self._drop("refused", len(batch))
+            return True
+        self._report(f"the backend rejected {rejected} spans: {message}" if rejected else None)
+        self._count("turnscope_exporter_traces_exported_total", (), len(batch))
+        return True
 
     def _report(self, trouble: str | None) -> None:
         if trouble is not None and self.trouble is None:
