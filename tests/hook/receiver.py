@@ -54,12 +54,12 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def receiving() -> Iterator[Receiver]:
-    """A running receiver."""
-    receiver = Receiver()
+def receiving(receiver: Receiver | None = None, port: int = 0) -> Iterator[Receiver]:
+    """A running receiver; ``port`` 0 is any free one."""
+    receiver = receiver or Receiver()
     server = grpc.server(ThreadPoolExecutor(2))
     add_LogsServiceServicer_to_server(receiver, server)
-    receiver.port = server.add_insecure_port("127.0.0.1:0")
+    receiver.port = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
     try:
         yield receiver

@@ -19,7 +19,7 @@ from turnscope.emit.watch import Watch
 from turnscope.model import Body, EngineState, Event, Heartbeat
 
 BATCH: Final = 64
-TAKE: Final = 8
+TAKE: Final = 4
 """Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
 SEND_TIMEOUT_S: Final = 2.0
@@ -143,6 +143,7 @@ class Emitter:
     def _heartbeat(self) -> tuple[Watch, Body]:
         watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
         open_requests = [request_id for w in list(self._watches) for request_id in w.open_requests()]
+        self._pause()
         return watch, Heartbeat(
             last_seq=0,
             dropped=self.dropped,
@@ -190,6 +191,7 @@ class Emitter:
         batch = self._encoder.encode(events, observed_ns=time.time_ns())
         if batch is not None:
             self.outbox.add(batch)
+            self._pause()
 
     # --- outbox to sidecar ------------------------------------------------------------------------------
     def _send(self, now_ns: int, timeout_s: float) -> bool:

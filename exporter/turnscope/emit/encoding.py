@@ -31,8 +31,11 @@ class Encoder:
         """One batch: serialised requests laid end to end are one request with all their resources."""
         bodies = []
         count = 0
-        for source, group in groupby(events, key=lambda event: (event.emitter, event.engine)):
+        # By identity, which is enough, since a watch gives all its events the same two objects, and takes no time.
+        for _, group in groupby(events, key=lambda event: (id(event.emitter), id(event.engine))):
             same = list(group)
+            source = (same[0].emitter, same[0].engine)
+            self._pause()
             for start in range(0, len(same), SLICE):
                 request = self._with_resource(source)
                 records = request.resource_logs[0].scope_logs[0].log_records
