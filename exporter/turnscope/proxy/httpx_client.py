@@ -10,13 +10,15 @@ from turnscope.proxy.context import CURRENT
 from turnscope.proxy.live import LiveLeg
 
 
-def patch(httpx: Any) -> None:
-    """Watch what ``httpx.AsyncClient`` and ``httpx.Client`` send while a client's request is served. Once."""
-    for client in (httpx.AsyncClient, httpx.Client):
-        if not hasattr(client.send, "turnscope"):
-            wrap = _wrap_async if client is httpx.AsyncClient else _wrap_sync
-            client.send = wrap(client.send, httpx)
-            client.send.turnscope = True
+def patch(httpx: Any) -> bool:
+    """Watch what ``httpx.AsyncClient`` and ``httpx.Client`` send while a client's request is served. False when that
+    has been done before."""
+    if hasattr(httpx.AsyncClient.send, "turnscope"):
+        return False
+    httpx.AsyncClient.send = _wrap_async(httpx.AsyncClient.send, httpx)
+    httpx.Client.send = _wrap_sync(httpx.Client.send, httpx)
+    httpx.AsyncClient.send.turnscope = True
+    return True
 
 
 def _wrap_async(original: Any, httpx: Any) -> Any:

@@ -10,10 +10,10 @@ from turnscope import semconv
 from turnscope.decode.codec import bounded, record_key
 from turnscope.model import Attempt
 from turnscope.proxy.legs import AttemptRecord, LegRecord
+from turnscope.proxy.process import ProxyHook
 from turnscope.proxy.record import TurnRecord
 from turnscope.proxy.requests import read_leg_request
-from turnscope.proxy.sessions import ResponseChain
-from turnscope.proxy.spans import Tracing, TurnSpans, end_leg
+from turnscope.proxy.spans import TurnSpans, end_leg
 
 SESSION_HEADER: Final = "x-session-id"
 REQUEST_HEADER: Final = "x-request-id"
@@ -23,31 +23,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Switch(Protocol):
-    """What the hook asks before, and tells after, anything of its own went wrong."""
-
-    on: bool
-
-    def failed(self, error: BaseException) -> None:
-        """Count an error."""
-
-
-class Tools(Protocol):
-    """What a running hook lends to each request."""
-
-    guard: Switch
-    tracing: Tracing
-    chain: ResponseChain
-    emit: Callable[[Attempt], None]
-    open: dict[str, None]
-    """Ids of the requests that run, oldest first."""
-    clock: Callable[[], int]
-    wall_ns: Callable[[], int]
-    new_id: Callable[[], str]
-
-
 class _Guarded(Protocol):
-    _tools: Tools
+    _hook: ProxyHook
 
 
 S = TypeVar("S", bound=_Guarded)
@@ -58,7 +35,7 @@ def guarded(body: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
 
     @functools.wraps(body)
     def guarded_body(self: S, *args: P.args, **kwargs: P.kwargs) -> R | None:
-        guard = self._tools.guard
+        guard = self._hook.guard
         if guard.on:
             try:
                 return body(self, *args, **kwargs)
@@ -74,7 +51,7 @@ class LiveTurn:
 
     def __init__(
         self,
-        tools: Tools,
+        hook: ProxyHook,
         *,
         path: str,
         headers: Mapping[str, str],
@@ -82,27 +59,27 @@ class LiveTurn:
         gone: Callable[[], bool],
     ) -> None:
         """``gone`` tells whether the client's connection is known to be closed."""
-        self._tools = tools
+        self._hook = hook
         self._gone = gone
         self._event: Attempt | None = None
         self._token: Any = None
-        self.spans = TurnSpans(tools.tracing, headers, path, foreign=foreign_spans)
+        self.spans = TurnSpans(hook.tracing, headers, path, foreign=foreign_spans)
         self.record = TurnRecord(
-            turn_id=tools.new_id(),
+            turn_id=hook.new_id(),
             path=path,
             headers=headers,
-            wall_ns=tools.wall_ns(),
-            clock=tools.clock,
+            wall_ns=hook.wall_ns(),
+            clock=hook.clock,
             emit=self._emit,
-            chain=tools.chain,
+            chain=hook.chain,
         )
         self.record.caller = self.spans.caller
         self.record.server = self.spans.server
-        tools.open[self.record.turn_id] = None
+        hook.open[self.record.turn_id] = None
 
     def _emit(self, event: Attempt) -> None:
         self._event = event
-        self._tools.emit(event)
+        self._hook.emit(event)
 
     # --- server side ----------------------------------------------------------------------------
     @guarded
@@ -146,9 +123,8 @@ class LiveTurn:
         """The response has ended, or ``error`` ended it. Later calls do nothing."""
         if self.record.finished:
             return
-        self._tools.open.pop(self.record.turn_id, None)
-        if self._gone():
-            self.record.client_left()
+        self._hook.open.pop(self.record.turn_id, None)
+        self.look_for_client()
         self.record.server = self.record.server or self.spans.server
         final = self.record.finish(error)
         event = self._event if final is not None else None
@@ -184,12 +160,15 @@ class LiveTurn:
             headers[REQUEST_HEADER] = given if _fits_header(given) else self.record.turn_id
         if not foreign_span and "traceparent" not in headers:
             self.spans.inject(headers, span)
-        return LiveLeg(self._tools, self, attempt, leg, span)
+        return LiveLeg(self._hook, self, attempt, leg, span)
+
+    def look_for_client(self) -> None:
+        """Nobody tells an application that does not stream when its client leaves: look at the moments that count."""
+        if self._gone():
+            self.record.client_left()
 
     def leg_ended(self, attempt: AttemptRecord, leg: LegRecord) -> None:
         """Called by the leg, once."""
-        if self._gone():
-            self.record.client_left()
         handle = attempt.turn_handle
         if leg is attempt.prefill and handle is not None:
             self.spans.turn(semconv.turn_key(handle.engine_id, handle.request_id))
@@ -213,8 +192,8 @@ def _fits_header(text: str) -> bool:
 class LiveLeg:
     """One request to an engine while it runs."""
 
-    def __init__(self, tools: Tools, turn: LiveTurn, attempt: AttemptRecord, record: LegRecord, span: Any) -> None:
-        self._tools = tools
+    def __init__(self, hook: ProxyHook, turn: LiveTurn, attempt: AttemptRecord, record: LegRecord, span: Any) -> None:
+        self._hook = hook
         self._turn = turn
         self._attempt = attempt
         self._record = record
@@ -245,6 +224,7 @@ class LiveLeg:
         record = self._record
         if not record.in_flight:
             return
+        self._turn.look_for_client()
         broke = isinstance(error, Exception)
         record.ended(failed=broke, cancelled=not broke and (error is not None or not complete))
         kind = None

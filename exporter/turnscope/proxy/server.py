@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from turnscope.proxy.context import CURRENT
-from turnscope.proxy.live import LiveTurn, Message, Tools
+from turnscope.proxy.live import LiveTurn, Message
+from turnscope.proxy.process import Process, ProxyHook
 from turnscope.proxy.requests import generates
 
 Scope = MutableMapping[str, Any]
@@ -17,22 +18,20 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _KEY: Final = "turnscope.turn"
 
 
-async def serve(
-    app: App, scope: Scope, receive: Receive, send: Send, tools: Tools, on_shutdown: Callable[[], None]
-) -> None:
-    """Run ``app`` and tell of each request it serves; ``on_shutdown`` is called before a shutdown is confirmed."""
+async def serve(app: Any, call: App, scope: Scope, receive: Receive, send: Send, process: Process) -> None:
+    """Run ``call``, which runs ``app``, and tell of each request it serves."""
     if scope["type"] == "lifespan":
-        await app(scope, receive, _before_shutdown(send, on_shutdown))
+        await call(scope, receive, _before_shutdown(send, process.stop))
         return
-    turn = _open(app, scope, send, tools)
+    turn = _open(app, scope, send, process.hook)
     if turn is None:
-        await app(scope, receive, send)
+        await call(scope, receive, send)
         return
     current = CURRENT.set(turn)
     turn.entered()
     error: BaseException | None = None
     try:
-        await app(scope, _watch_receive(turn, receive), _watch_send(turn, send))
+        await call(scope, _watch_receive(turn, receive), _watch_send(turn, send))
     except BaseException as caught:
         error = caught
         raise
@@ -42,16 +41,16 @@ async def serve(
         turn.finish(error)
 
 
-def _open(app: App, scope: Scope, send: Send, tools: Tools) -> LiveTurn | None:
+def _open(app: Any, scope: Scope, send: Send, hook: ProxyHook) -> LiveTurn | None:
     """None for what is no request to a model, and inside an application that is watched already."""
-    if not tools.guard.on or scope["type"] != "http" or scope["method"] != "POST" or _KEY in scope:
+    if not hook.guard.on or scope["type"] != "http" or scope["method"] != "POST" or _KEY in scope:
         return None
     try:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if not generates(scope["path"]) and "json" not in headers.get("content-type", ""):
             return None
         turn = LiveTurn(
-            tools,
+            hook,
             path=scope["path"],
             headers=headers,
             foreign_spans=_makes_spans(app),
@@ -59,7 +58,7 @@ def _open(app: App, scope: Scope, send: Send, tools: Tools) -> LiveTurn | None:
         )
         scope[_KEY] = turn.record.turn_id
     except Exception as error:
-        tools.guard.failed(error)
+        hook.guard.failed(error)
         return None
     return turn
 
@@ -94,10 +93,10 @@ def _watch_send(turn: LiveTurn, send: Send) -> Send:
     return watched
 
 
-def _before_shutdown(send: Send, on_shutdown: Callable[[], None]) -> Send:
+def _before_shutdown(send: Send, stop: Callable[[], None]) -> Send:
     async def watched(message: Message) -> None:
         if message["type"] in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):
-            on_shutdown()
+            stop()
         await send(message)
 
     return watched
