@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.builders import BLOCK_BYTES, Pair
@@ -14,7 +15,7 @@ from turnscope.cli import demo, demo_check
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
 from turnscope.decode import jsonlines
-from turnscope.store.totals import Totals
+from turnscope.store import StoreWriter
 
 # Turn 1 computes 1,000 tokens; turn 2 has 1,250, fetches 1,199 of them (75 blocks of 16) and computes 51.
 COUNTERS: dict[str, Any] = {
@@ -88,7 +89,10 @@ def test_a_counter_that_differs_is_named(tmp_path: Path) -> None:
 
 def test_a_figure_that_is_missing_is_no_equality() -> None:
     counters = demo_check.Counters(engines={}, turns=0, sessions=0)
-    lines = {line.what: line for line in demo_check.compare(counters, "", 0, Totals())}
+    page = demo_check.Page(
+        turns=0, sessions=0, fetched_tokens=0, local_hit_tokens=0, computed_tokens=0, fetched_bytes=0
+    )
+    lines = {line.what: line for line in demo_check.compare(counters, "", 0, page)}
     assert lines["metrics: turns"].equal is False
     assert lines["traces"].equal is True
 
@@ -118,6 +122,20 @@ def test_without_a_recording_the_demo_says_where_it_looked(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Sorry, match=str(tmp_path / "recordings")):
         demo.demo(recordings=None, check=True)
+
+
+def test_a_page_that_shows_no_table_is_one_sentence(tmp_path: Path) -> None:
+    StoreWriter(str(tmp_path / "store"), writer_id="w", now=lambda: 1).close()
+    with pytest.raises(Sorry, match="the store has no turns"):
+        demo_check.page(str(tmp_path / "store"))
+
+
+def test_the_explorer_answers_and_is_gone_afterwards(tmp_path: Path) -> None:
+    StoreWriter(str(tmp_path / "store"), writer_id="w", now=lambda: 1).close()
+    with demo.explorer(str(tmp_path / "store"), tmp_path) as address:
+        assert httpx.get(address, trust_env=False).status_code == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(address, trust_env=False)
 
 
 def test_the_demo_leaves_the_environments_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

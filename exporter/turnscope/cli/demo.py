@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,13 +19,12 @@ from pydantic_settings import SettingsConfigDict
 from rich.console import Console
 from rich.panel import Panel
 
-from turnscope.cli import demo_check, replay
+from turnscope.cli import demo_check, explore, replay
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
 from turnscope.cli.sidecar import Sidecar
 from turnscope.cli.trace_counter import TraceCounter
 from turnscope.config import Settings
-from turnscope.store import StoreReader
 
 RECORDINGS: Final = Path("recordings")
 SETTLE_S: Final = 150.0
@@ -91,22 +90,22 @@ def compare(recordings: list[Path], folder: Path, say: Callable[[str], None]) ->
             page = httpx.get(f"http://127.0.0.1:{running.http_port}/metrics", timeout=10, trust_env=False)
             page.raise_for_status()
         # The sidecar has ended: every trace is sent and every row stored.
-        with contextlib.closing(StoreReader(str(folder / "store"))) as store:
-            return demo_check.compare(counters, page.text, counter.traces, store.totals())
+        return demo_check.compare(counters, page.text, counter.traces, demo_check.page(str(folder / "store")))
 
 
 @contextlib.contextmanager
 def explorer(store: str, folder: Path) -> Iterator[str]:
-    """``turnscope explore`` on ``store`` in a process of its own; gives its address once it answers."""
+    """The explorer on ``store`` in a process of its own; gives its address once it answers."""
     port = first_free(8501)
-    options = ["--store", store, "--port", str(port)]
+    explore.check(store, port)
     log = folder / "explorer.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from turnscope.cli.main import run; run()", "explore", *options],
+            explore.command(port),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
+            env={**os.environ, explore.STORE_VARIABLE: store},
         )
     address = f"http://127.0.0.1:{port}"
     try:

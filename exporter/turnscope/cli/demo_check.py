@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,9 +10,9 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
+from turnscope.cli import explore
 from turnscope.cli.errors import Sorry
 from turnscope.measures import reconcile
-from turnscope.store.totals import Totals
 
 
 class Counters(msgspec.Struct, kw_only=True):
@@ -70,7 +71,48 @@ def metric_sum(page: str, name: str, **labels: str) -> int | None:
     return round(sum(values)) if values else None
 
 
-def compare(counters: Counters, metrics: str, traces: int, page: Totals) -> list[Line]:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What the explorer's sessions page shows, added up over its table."""
+
+    turns: int
+    sessions: int
+    fetched_tokens: int
+    local_hit_tokens: int
+    computed_tokens: int
+    fetched_bytes: int
+
+
+def page(store: str) -> Page:
+    """Run the sessions page on ``store`` as a browser would have it run, and read its table. Raises ``Sorry``."""
+    script = explore.app_path()
+    # Imported on demand: it takes a second, and ``streamlit`` belongs to the ``app`` extra.
+    from streamlit.testing.v1 import AppTest
+
+    from turnscope_app.words import UNATTRIBUTED
+
+    before = os.environ.get(explore.STORE_VARIABLE)
+    os.environ[explore.STORE_VARIABLE] = store
+    try:
+        shown = AppTest.from_file(str(script), default_timeout=60).run()
+    finally:
+        del os.environ[explore.STORE_VARIABLE]
+        if before is not None:
+            os.environ[explore.STORE_VARIABLE] = before
+    if shown.exception or shown.error or not shown.dataframe:
+        trouble = [e.value for e in (*shown.exception, *shown.error)]
+        raise Sorry(f"the sessions page shows no table: {'; '.join(trouble) or 'the store has no turns'}")
+    table = shown.dataframe[0].value
+    return Page(
+        turns=int(table["turns"].sum()),
+        sessions=int((table["session"] != UNATTRIBUTED).sum()),
+        fetched_tokens=int(table["fetched_tokens"].sum()),
+        local_hit_tokens=int(table["local_hit_tokens"].sum()),
+        computed_tokens=int(table["computed_tokens"].sum()),
+        fetched_bytes=int(table["fetched_bytes"].sum()),
+    )
+
+
+def compare(counters: Counters, metrics: str, traces: int, page: Page) -> list[Line]:
     """Metrics against the engines, and traces and the explorer's figures against metrics and client."""
     lines = [
         Line(what=f"{row.engine}: {row.quantity}", ours=row.ours, expected=row.theirs, source="engine")
