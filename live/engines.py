@@ -34,7 +34,7 @@ class PairConfig:
     """Engines are called ``prefill-<ordinal>`` and ``decode-<ordinal>``."""
     prefix_caching: bool
     """On P; D always has it on."""
-    hold_ttl_s: int = 25
+    hold_ttl_s: int = 30
     threshold: int = 64
     load_failure_policy: str = "fail"
     bidirectional: bool = True

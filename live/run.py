@@ -1,0 +1,159 @@
+"""``make live``: a real pair, driven and watched; our counts against the engines' own, exactly."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+
+import httpx
+import msgspec
+
+from live import setup
+from live.driver import TurnTruth, drive
+from live.engines import LiveError, PairConfig, running_pair
+from live.sidecar import Sidecar, running_proxy, running_sidecar, wait_quiet
+from turnscope.measures import reconcile
+
+FOLDER = setup.ROOT / "build" / "live"
+MODEL = setup.ROOT / "build" / "pair-model"
+CONFIGURATIONS = {
+    "uncached": PairConfig("uncached", 0, prefix_caching=False),
+    "cached": PairConfig("cached", 1, prefix_caching=True),
+}
+"""Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline."""
+MARGIN_S = 90.0
+
+
+@dataclass
+class Result:
+    """One run, all configurations."""
+
+    folder: Path
+    truth: list[TurnTruth] = field(default_factory=list)
+    engines: dict[str, reconcile.Values] = field(default_factory=dict)
+    """The engines' own counters, by engine name."""
+    ours: dict[str, reconcile.Values] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[reconcile.Row]:
+        """The reconciliation."""
+        return reconcile.compare(self.ours, self.engines)
+
+    @property
+    def store(self) -> Path:
+        """The run's Parquet store."""
+        return self.folder / "data" / "store"
+
+
+def run(
+    configurations: list[PairConfig],
+    *,
+    folder: Path = FOLDER,
+    record: Path | None = None,
+    export_otlp: str | None = None,
+    proxy_hook: bool = True,
+    say: Callable[[str], None] = print,
+) -> Result:
+    """From set-up to the comparison. Raises ``LiveError`` or ``setup.SetupError``; leaves nothing running."""
+    python = setup.set_up()
+    _make_model(python)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    result = Result(folder)
+    with running_sidecar(folder, record=record, export_otlp=export_otlp) as sidecar:
+        say(f"sidecar: {sidecar.url}/metrics, log {sidecar.log}")
+        for config in configurations:
+            _run_one(config, sidecar, python, result, proxy_hook, say)
+        result.ours = sidecar.counts()
+    (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
+    return result
+
+
+def _run_one(
+    config: PairConfig, sidecar: Sidecar, python: Path, result: Result, proxy_hook: bool, say: Callable[[str], None]
+) -> None:
+    started = time.monotonic()
+    watched = replace(config, environment={**config.environment, "TURNSCOPE_ENDPOINT": sidecar.endpoint})
+    say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
+    with running_pair(watched, python=python, model=MODEL, logs=result.folder) as pair:
+        say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
+        started = time.monotonic()
+        log = result.folder / f"proxy-{config.ordinal}.log"
+        with running_proxy(pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
+            result.truth += asyncio.run(drive(config.name, url, hold_ttl_s=config.hold_ttl_s, say=say))
+        say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until D has dropped what it holds")
+        wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say)
+        for engine in pair.engines:
+            engine.require_alive()
+            page = httpx.get(f"{engine.url}/metrics", timeout=30).raise_for_status().text
+            result.engines[engine.name] = reconcile.theirs(page)
+
+
+def _make_model(python: Path) -> None:
+    command = [str(python), str(Path(__file__).parent / "model.py"), str(MODEL)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise LiveError(f"The model could not be made in {MODEL}: {done.stderr.strip().splitlines()[-1]}")
+
+
+def _save_counters(result: Result, recording: Path) -> Path:
+    """What the recording has to come to, beside it."""
+    beside = recording.with_suffix(".counters.json")
+    turns = [turn for turn in result.truth if turn.outcome != "left"]
+    content = {
+        "engines": result.engines,
+        "turns": len(result.truth),
+        "sessions": len({turn.session_id for turn in result.truth if turn.session_id}),
+        "prompt_tokens": sum(turn.prompt_tokens or 0 for turn in turns),
+    }
+    beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
+    return beside
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0: no difference; 1: differences; 2: it could not be run, with one sentence."""
+    parser = argparse.ArgumentParser(prog="python -m live", description=(__doc__ or "").strip())
+    parser.add_argument(
+        "--configurations", default=",".join(CONFIGURATIONS), help="which of %(default)s, separated by commas"
+    )
+    parser.add_argument("--record", type=Path, metavar="FILE", help="keep the events and, beside them, the counters")
+    parser.add_argument(
+        "--export-otlp", metavar="URL", help="a trace backend for the turns, e.g. http://127.0.0.1:4317"
+    )
+    parser.add_argument("--no-proxy-hook", action="store_true", help="leave the proxy alone: engine hooks only")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        chosen = [CONFIGURATIONS[name] for name in options.configurations.split(",")]
+    except KeyError as error:
+        parser.error(f"--configurations: there is no {error}, only {', '.join(CONFIGURATIONS)}")
+    if options.record and options.record.exists():
+        options.record.unlink()
+    try:
+        result = run(
+            chosen, record=options.record, export_otlp=options.export_otlp, proxy_hook=not options.no_proxy_hook
+        )
+    except (LiveError, setup.SetupError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(reconcile.table(result.rows))
+    if options.record:
+        print(f"recorded in {options.record}, the engines' counters in {_save_counters(result, options.record)}")
+    print(f"what was done is in {result.folder / 'truth.json'}; to look at it:")
+    print(f"  turnscope explore --store {result.store}")
+    return 1 if reconcile.differences(result.rows) else 0
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """Unwind, so that everything started is stopped."""
+    sys.exit(128 + number)

@@ -1,0 +1,102 @@
+"""The sidecar under test and the proxy under its hook, as processes of their own, as a user starts them."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from live.engines import LiveError, Pair, free_ports, start, stop, tail, wait_ready
+from turnscope.measures import reconcile
+
+TURNSCOPE = Path(sys.executable).parent / "turnscope"
+PROXY_SCRIPT = Path(__file__).parent / "proxy.py"
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A running ``turnscope serve``."""
+
+    endpoint: str
+    """For ``TURNSCOPE_ENDPOINT``."""
+    url: str
+    log: Path
+
+    def counts(self) -> dict[str, reconcile.Values]:
+        """What it has counted, by engine."""
+        return reconcile.ours(self._get("/metrics").text)
+
+    def busy(self) -> int:
+        """Turns, holds and bytes that are still to be counted."""
+        status = self._get("/status").json()
+        held = sum(
+            float(line.rpartition(" ")[2])
+            for line in self._get("/metrics").text.splitlines()
+            if line.startswith("turnscope_held_requests{")
+        )
+        return int(status["assembly"]["open_turns"] + status["exporter"]["lag_bytes"] + held)
+
+    def _get(self, path: str) -> httpx.Response:
+        return httpx.get(f"{self.url}{path}", timeout=30).raise_for_status()
+
+
+@contextlib.contextmanager
+def running_sidecar(folder: Path, *, record: Path | None = None, export_otlp: str | None = None) -> Iterator[Sidecar]:
+    """Start it on free ports with an empty journal and store under ``folder``; stop it on the way out."""
+    otlp, http = free_ports(2)
+    log = folder / "sidecar.log"
+    command = [str(TURNSCOPE), "serve", "--data-dir", str(folder / "data")]
+    command += ["--otlp-grpc", f"127.0.0.1:{otlp}", "--http", f"127.0.0.1:{http}"]
+    if record:
+        command += ["--record", str(record)]
+    if export_otlp:
+        command += ["--export-otlp", export_otlp]
+    process = start(command, log, {})
+    sidecar = Sidecar(f"http://127.0.0.1:{otlp}", f"http://127.0.0.1:{http}", log)
+    try:
+        wait_ready(f"{sidecar.url}/readyz", _alive("the sidecar", process, log), seconds=60)
+        yield sidecar
+    finally:
+        stop(process)
+
+
+@contextlib.contextmanager
+def running_proxy(pair: Pair, log: Path, *, endpoint: str | None) -> Iterator[str]:
+    """Start the proxy, under ``turnscope run`` when there is an ``endpoint``; yield its address."""
+    (port,) = free_ports(1)
+    command = [str(TURNSCOPE), "run"] if endpoint else [sys.executable]
+    command += [str(PROXY_SCRIPT), "--port", str(port), "--prefill", pair.prefill.url, "--decode", pair.decode.url]
+    process = start(command, log, {"TURNSCOPE_ENDPOINT": endpoint} if endpoint else {})
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_ready(f"{url}/health", _alive("the proxy", process, log), seconds=60)
+        yield url
+    finally:
+        stop(process)
+
+
+def wait_quiet(sidecar: Sidecar, *, seconds: float, say: Callable[[str], None]) -> None:
+    """Until everything held has been released and everything seen has been counted."""
+    deadline = time.monotonic() + seconds
+    quiet_since: float | None = None
+    while quiet_since is None or time.monotonic() - quiet_since < 4:
+        if time.monotonic() > deadline:
+            say(f"  still {sidecar.busy()} things open after {seconds:.0f} s: comparing as it is")
+            return
+        now = time.monotonic()
+        quiet_since = None if sidecar.busy() else (quiet_since or now)
+        time.sleep(1)
+
+
+def _alive(what: str, process: subprocess.Popen[bytes], log: Path) -> Callable[[], None]:
+    def check() -> None:
+        if process.poll() is not None:
+            raise LiveError(f"{what} ended with code {process.returncode}; the end of {log}:\n{tail(log)}")
+
+    return check
