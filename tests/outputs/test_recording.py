@@ -47,7 +47,7 @@ def test_a_place_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> N
         Recorder(tmp_path / "gone" / "run.jsonl", jsonlines.write)
 
 
-def test_a_disk_that_fills_up_ends_the_recording_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_fills_up_ends_the_recording_only(caplog: pytest.LogCaptureFixture) -> None:
     full = Path("/dev/full")
     assert full.exists(), "/dev/full is missing: it is part of Linux"
     recorder = Recorder(full, jsonlines.write)

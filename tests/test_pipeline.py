@@ -1,0 +1,354 @@
+"""From received events to outputs, and what a restart makes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Pair
+from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.catalog import METRICS
+from turnscope.journal import checkpoint as checkpoints
+from turnscope.journal.folder import JournalUnavailable
+from turnscope.journal.journal import Journal
+from turnscope.journal.records import Batch, Counted
+from turnscope.journal.segments import SegmentFile
+from turnscope.model import Event, HoldRecord, Turn
+from turnscope.outputs.metrics import MetricState
+from turnscope.pipeline import Pipeline
+from turnscope.receivers.errors import Unavailable
+
+QUICK = AssemblySettings(grace_ns=1)
+"""Counts a turn as soon as it is complete."""
+PATIENT = AssemblySettings(grace_ns=3600 * 10**9)
+"""Counts nothing while a test runs."""
+
+
+class FakeRows:
+    """A store that has every row at once; a checkpoint is saved when ``checkpoint`` says so."""
+
+    def __init__(self) -> None:
+        self.turns: dict[tuple[str, int], Turn] = {}
+        self.holds: dict[tuple[str, int], HoldRecord] = {}
+        self.checkpoint = True
+
+    def add(self, turn: Turn | None, hold: HoldRecord | None) -> None:
+        if turn is not None:
+            self.turns[turn.turn_id, turn.revision] = turn
+        if hold is not None:
+            self.holds[hold.hold_id, hold.revision] = hold
+
+    def request_checkpoint(self, save: Callable[[], None]) -> bool:
+        if self.checkpoint:
+            save()
+        return True
+
+    def close(self, save: Callable[[], None] | None) -> None:
+        if save is not None and self.checkpoint:
+            save()
+
+
+class FakeTraces:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+
+    def add(self, turn: Turn) -> None:
+        self.turns.append(turn)
+
+
+class FakeRecording:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def write(self, events: list[Event], _wall_ns: int) -> None:
+        self.events += events
+
+
+class Box:
+    """One run of the sidecar's inside on ``folder``."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: AssemblySettings = QUICK,
+        checkpoint_s: float = 3600,
+        create: Callable[[Path], SegmentFile] = SegmentFile,
+        assembly: Callable[[], Assembler] | None = None,
+        engine_names: dict[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.metrics = MetricState(METRICS, now_s=time.monotonic)
+        self.rows, self.traces, self.recording = FakeRows(), FakeTraces(), FakeRecording()
+        known = max((c.now_ns for c in checkpoints.load(folder)), default=0)
+        self.journal = Journal(folder, count=self.metrics.add, start_ns=known, create=create)
+        self.pipeline = Pipeline(
+            self.journal,
+            folder,
+            assembly=assembly or (lambda: Assembler(settings)),
+            metrics=self.metrics,
+            rows=self.rows,
+            traces=self.traces,
+            recording=self.recording,
+            engine_names=engine_names,
+            checkpoint_s=checkpoint_s,
+        )
+        self.pipeline.start()
+        self.eventually(lambda: not self.pipeline.replaying)
+
+    def eventually(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come about in 20 s"
+            assert self.pipeline.failure is None
+            time.sleep(0.01)
+
+    def count(self, metric: str) -> float:
+        return self.metrics.total(f"turnscope_{metric}_total")
+
+    def settled(self, turns: int) -> None:
+        """Wait until that many turns are counted and everything is read."""
+        self.eventually(lambda: self.count("turns") == turns and self.pipeline.lag_bytes == 0)
+
+    def close(self) -> None:
+        self.pipeline.close()
+        self.journal.close()
+
+    def crash(self) -> None:
+        """As a kill leaves it: no checkpoint, no flush; what is not in the journal is gone."""
+        self.rows.checkpoint = False
+        self.close()
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Callable[..., Box]]:
+    """Starts runs on one folder, and ends those a test leaves."""
+    boxes: list[Box] = []
+
+    def start(**options: object) -> Box:
+        boxes.append(Box(tmp_path, **options))  # type: ignore[arg-type]
+        return boxes[-1]
+
+    yield start
+    for one in boxes:
+        one.crash()
+
+
+def conversation(turns: int) -> list[list[Event]]:
+    pair = Pair()
+    return [pair.start()] + [pair.turn(str(n), at_ms=1000 * n) for n in range(1, turns + 1)]
+
+
+def test_a_turn_is_counted_stored_and_traced_once(box: Callable[..., Box]) -> None:
+    run = box()
+    for events in conversation(3):
+        run.pipeline.accept(events)
+    run.settled(3)
+    assert sorted(t.prefill_request_id or "" for t in run.traces.turns) == ["p1", "p2", "p3"]
+    assert {t.turn_id for t in run.traces.turns} == {turn_id for turn_id, _ in run.rows.turns}
+    assert run.count("prompt_tokens") == 3 * 1000
+
+
+def test_everything_received_is_recorded_once(box: Callable[..., Box]) -> None:
+    run = box()
+    batches = conversation(2)
+    for events in batches:
+        run.pipeline.accept(events)
+    run.settled(2)
+    run.crash()
+    assert run.recording.events == [e for events in batches for e in events]
+    again = box()
+    assert again.recording.events == []
+
+
+def test_what_is_counted_is_journalled_first(box: Callable[..., Box]) -> None:
+    run = box()
+    for events in conversation(2):
+        run.pipeline.accept(events)
+    run.settled(2)
+    keys = [key for r, _ in run.journal.read(run.journal.start()) if isinstance(r, Counted) for key, _ in r.finals]
+    assert len([k for k in keys if k.startswith("turn:")]) == 2
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("ending", ["crash", "close"])
+def test_after_a_restart_nothing_counted_before_counts_again(box: Callable[..., Box], ending: str) -> None:
+    run = box()
+    for events in conversation(2):
+        run.pipeline.accept(events)
+    run.settled(2)
+    getattr(run, ending)()
+    again = box()
+    again.eventually(lambda: again.pipeline.lag_bytes == 0)
+    assert again.count("turns") == 0
+    assert again.count("events_received") == 0
+    assert again.traces.turns == []
+    assert again.metrics.total("turnscope_requests_total") == 0
+
+
+def test_rows_not_stored_before_a_crash_are_made_again_and_are_the_same(box: Callable[..., Box]) -> None:
+    run = box()
+    for events in conversation(2):
+        run.pipeline.accept(events)
+    run.settled(2)
+    run.crash()
+    again = box()
+    again.eventually(lambda: len(again.rows.turns) >= 2)
+    assert again.rows.turns == run.rows.turns
+
+
+@pytest.mark.parametrize("ending", ["crash", "close"])
+def test_a_turn_open_across_a_restart_is_counted_once(box: Callable[..., Box], ending: str) -> None:
+    first, events = conversation(1)
+    run = box(settings=PATIENT)
+    run.pipeline.accept(first)
+    run.pipeline.accept(events[: len(events) // 2])
+    run.eventually(lambda: run.pipeline.lag_bytes == 0)
+    assert run.count("turns") == 0
+    getattr(run, ending)()
+    again = box()
+    again.pipeline.accept(events[len(events) // 2 :])
+    again.settled(1)
+    assert again.count("prompt_tokens") == 1000
+    assert [t.has_decode for t in again.traces.turns] == [True]
+
+
+def test_events_sent_again_after_a_restart_change_nothing(box: Callable[..., Box]) -> None:
+    batches = conversation(2)
+    run = box()
+    for events in batches:
+        run.pipeline.accept(events)
+    run.settled(2)
+    run.crash()
+    again = box()
+    for events in batches:
+        again.pipeline.accept(events)
+    again.eventually(lambda: again.count("events_duplicate") == sum(len(b) for b in batches))
+    assert again.count("turns") == 0
+
+
+def test_a_checkpoint_shortens_the_next_replay(box: Callable[..., Box]) -> None:
+    run = box(checkpoint_s=0.01)
+    for events in conversation(5):
+        run.pipeline.accept(events)
+    run.settled(5)
+    run.eventually(lambda: checkpoints.load(run.folder))
+    run.close()
+    newest = checkpoints.load(run.folder)[0]
+    again = box()
+    rest = [r for r, _ in again.journal.read(newest.position) if isinstance(r, Batch)]
+    assert rest == []
+    again.pipeline.accept(Pair().turn("9", at_ms=9000))
+    again.eventually(lambda: again.count("events_duplicate") > 0)
+    assert again.count("turns") == 0
+
+
+def test_an_unusable_checkpoint_costs_time_and_nothing_else(
+    box: Callable[..., Box], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = box()
+    for events in conversation(2):
+        run.pipeline.accept(events)
+    run.settled(2)
+    run.close()
+    (good,) = checkpoints.load(run.folder)
+    checkpoints.save(run.folder, checkpoints.Checkpoint(position=good.position, now_ns=1, state=b"\x93\x01"))
+    again = box()
+    assert "a checkpoint of another version cannot be used" in caplog.text
+    assert again.count("turns") == 0
+    again.eventually(lambda: len(again.rows.turns) == 2)
+
+
+class FullDisk(SegmentFile):
+    """A disk that takes nothing while ``full`` is set."""
+
+    full = False
+
+    def write(self, data: bytes) -> None:
+        if FullDisk.full:
+            raise OSError(28, "No space left on device")
+        super().write(data)
+
+
+def test_a_full_disk_stops_the_intake_and_counting_and_both_go_on_after_it(box: Callable[..., Box]) -> None:
+    FullDisk.full = False
+    run = box(create=FullDisk)
+    started, events = conversation(1)
+    run.pipeline.accept(started)
+    run.eventually(lambda: run.count("events_received") == len(started))
+    FullDisk.full = True
+    with pytest.raises(Unavailable, match="No space left on device"):
+        run.pipeline.accept(events)
+    FullDisk.full = False
+    run.pipeline.accept(events)
+    run.settled(1)
+
+
+def test_what_cannot_be_journalled_before_the_end_is_counted_by_the_next_run(box: Callable[..., Box]) -> None:
+    FullDisk.full = False
+    run = box(create=FullDisk, settings=AssemblySettings(grace_ns=300_000_000))
+    for events in conversation(1):
+        run.pipeline.accept(events)
+    run.eventually(lambda: run.count("events_received") > 0 and run.pipeline.lag_bytes == 0)
+    FullDisk.full = True
+    run.eventually(lambda: run.journal.trouble)
+    run.close()
+    assert run.count("turns") == 0
+    FullDisk.full = False
+    again = box()
+    again.settled(1)
+    assert len(again.traces.turns) == 1
+
+
+class Clumsy(Assembler):
+    """An assembler with a bug."""
+
+    def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None:
+        if event.seq == 2:
+            raise ZeroDivisionError
+        super().feed(event, arrival_ns, wall_ns)
+
+
+def test_an_event_that_cannot_be_assembled_is_passed_over(
+    box: Callable[..., Box], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = box(assembly=lambda: Clumsy(QUICK))
+    for events in conversation(2):
+        run.pipeline.accept(events)
+    run.eventually(lambda: run.count("exporter_assembly_errors") > 0)
+    run.eventually(lambda: run.count("turns") >= 1)
+    assert "an event could not be assembled" in caplog.text
+
+
+def test_configured_engine_names_become_labels(box: Callable[..., Box]) -> None:
+    run = box(engine_names={"p": "east-prefill"})
+    for events in conversation(1):
+        run.pipeline.accept(events)
+    run.settled(1)
+    points = {m.name: p for m, p in run.metrics.points()}
+    assert {p.labels[0] for p in points["turnscope_turns_total"] if p.value} == {"east-prefill"}
+
+
+def test_label_sets_of_known_engines_are_there_before_anything_is_counted(box: Callable[..., Box]) -> None:
+    run = box(settings=PATIENT)
+    run.pipeline.accept(Pair().start())
+    run.eventually(lambda: run.pipeline.status.engines)
+    points = {m.name: p for m, p in run.metrics.points()}
+    assert ("prefill-0", "recompute", "first_turn") in {p.labels for p in points["turnscope_turns_total"]}
+    assert all(p.value == 0 for p in points["turnscope_turns_total"])
+
+
+def test_a_journal_that_is_closing_refuses(box: Callable[..., Box]) -> None:
+    run = box()
+    run.close()
+    with pytest.raises(Unavailable, match="stopping"):
+        run.pipeline.accept(conversation(1)[1])
+    with pytest.raises(JournalUnavailable):
+        run.journal.append_events([])
