@@ -1,0 +1,227 @@
+"""What watching costs a real pair: throughput and TTFT with the hooks on, and with vLLM's own traces, over neither.
+
+Two pairs are up at the same time, one plain and one watched, and take turns at the same work: the one whose turn it is
+not is stopped (SIGSTOP) with its whole process group, since an idle vLLM spins. A block is one run of each, in random
+order, close together, so that slow drift of the machine divides out; the interval comes from the blocks.
+
+What receives events and spans only acknowledges them, as a sidecar elsewhere would: two cores are not enough for both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from statistics import fmean, quantiles
+from typing import Any
+
+import grpc
+import httpx
+
+from bench.stats import Ratio, ratio
+from live import setup
+from live.conversations import text
+from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
+from live.sidecar import running_proxy
+
+BLOCKS = 14
+CONVERSATIONS = 6
+"""At the same time; each has ``TURNS`` turns, one after the other."""
+TURNS = 3
+OUTPUT_TOKENS = 40
+FOLDER = setup.ROOT / "build" / "bench-pair"
+MODEL = setup.ROOT / "build" / "pair-model"
+TARGET = 0.99
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the work."""
+
+    tokens_per_s: float
+    ttft_s: float
+    """Mean over its turns."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One pair behind its proxy."""
+
+    pair: Pair
+    url: str
+
+
+class _Sink(grpc.GenericRpcHandler):
+    """Acknowledges every request with an empty message, whatever the service."""
+
+    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
+        return grpc.unary_unary_rpc_method_handler(lambda *_: b"")
+
+
+@contextlib.contextmanager
+def sink() -> Iterator[str]:
+    """An OTLP endpoint that takes everything."""
+    server = grpc.server(ThreadPoolExecutor(2), handlers=[_Sink()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.stop(1).wait()
+
+
+def rows(blocks: int = BLOCKS, say: Callable[[str], None] = print) -> list[Row]:
+    """The ratios of hook over off, and of vLLM's own traces over off."""
+    python = setup.set_up()
+    subprocess.run([str(python), str(setup.ROOT / "live" / "model.py"), str(MODEL)], check=True)
+    found: list[Row] = []
+    with sink() as endpoint:
+        plain = PairConfig("plain", 0, prefix_caching=True)
+        hooked = replace(plain, name="turnscope", environment={"TURNSCOPE_ENDPOINT": endpoint})
+        traced = replace(plain, name="vLLM's traces", arguments=("--otlp-traces-endpoint", endpoint))
+        for watched, hook, target in ((hooked, endpoint, TARGET), (traced, None, None)):
+            with contextlib.ExitStack() as stack:
+                contenders = []
+                for config, proxy_hook in ((plain, None), (watched, hook)):
+                    say(f"{config.name}: starting P and D")
+                    logs = FOLDER / watched.name / config.name
+                    pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
+                    url = stack.enter_context(running_proxy(pair, logs / "proxy.log", endpoint=proxy_hook))
+                    stack.callback(_signal, pair, signal.SIGCONT)
+                    contenders.append(Contender(pair, url))
+                    _signal(pair, signal.SIGSTOP)
+                found += _compare(watched.name, contenders[0], contenders[1], blocks, target, say)
+    return found
+
+
+def _signal(pair: Pair, number: signal.Signals) -> None:
+    for engine in pair.engines:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(engine.process.pid, number)
+
+
+def _compare(
+    name: str, plain: Contender, watched: Contender, blocks: int, target: float | None, say: Callable[[str], None]
+) -> list[Row]:
+    rng = random.Random(0)
+    runs: list[tuple[Run, Run]] = []
+    # One block more than counted: the first warms everything up.
+    for block in range(blocks + 1):
+        one: dict[bool, Run] = {}
+        for which in rng.sample([False, True], 2):
+            one[which] = _run(watched if which else plain, f"{name} {block}")
+        if block:
+            runs.append((one[False], one[True]))
+        say(
+            f"  block {block} of {blocks}: {one[False].tokens_per_s:.0f} tokens/s plain, {one[True].tokens_per_s:.0f} "
+            f"with {name}; TTFT {1e3 * one[False].ttft_s:.0f} and {1e3 * one[True].ttft_s:.0f} ms"
+        )
+    throughput = ratio([(a.tokens_per_s, b.tokens_per_s) for a, b in runs], rng=rng)
+    ttft = ratio([(1 / a.ttft_s, 1 / b.ttft_s) for a, b in runs], rng=rng)
+    noise = _noise([a.tokens_per_s for a, _ in runs])
+    return [
+        _row(f"pair: throughput, {name} over off", throughput, len(runs), target, f"; off alone varies by {noise}"),
+        _row(f"pair: 1/TTFT, {name} over off", ttft, len(runs), target, ""),
+    ]
+
+
+def _noise(values: list[float]) -> str:
+    low, *_, high = quantiles(values, n=10)
+    return f"{100 * (high - low) / fmean(values):.0f}% (p10-p90)"
+
+
+def _row(name: str, found: Ratio, n: int, target: float | None, more: str) -> Row:
+    return {
+        "name": name,
+        "value": found.value,
+        "unit": "ratio",
+        "target": None if target is None else f">= {target} (low end)",
+        "ok": None if target is None else found.low >= target,
+        "n": n,
+        "spread": f"95% interval {found.low:.3f} to {found.high:.3f}{more}",
+    }
+
+
+def _run(contender: Contender, seed: str) -> Run:
+    """Let this pair alone run, and do the work once."""
+    _signal(contender.pair, signal.SIGCONT)
+    try:
+        return asyncio.run(_work(contender.url, seed))
+    finally:
+        _signal(contender.pair, signal.SIGSTOP)
+
+
+async def _work(url: str, seed: str) -> Run:
+    async with httpx.AsyncClient(base_url=url, timeout=120) as client:
+        await _wake(client)
+        started = time.perf_counter()
+        talks = [_talk(client, f"{seed} {n}") for n in range(CONVERSATIONS)]
+        ttfts = [ttft for talk in await asyncio.gather(*talks) for ttft in talk]
+        seconds = time.perf_counter() - started
+    return Run(CONVERSATIONS * TURNS * OUTPUT_TOKENS / seconds, fmean(ttfts))
+
+
+async def _wake(client: httpx.AsyncClient) -> None:
+    """Until a request goes through: connections that were idle while the engines were stopped break once."""
+    for _ in range(20):
+        with contextlib.suppress(httpx.HTTPError, LiveError):
+            await _turn(client, None, [{"role": "user", "content": "Are you there? " * 8}], 4)
+            return
+        await asyncio.sleep(0.25)
+    raise LiveError(f"The pair behind {client.base_url} does not answer after it was let go on; see {FOLDER}.")
+
+
+async def _talk(client: httpx.AsyncClient, name: str) -> list[float]:
+    messages: list[dict[str, str]] = []
+    ttfts = []
+    for turn in range(TURNS):
+        words = 180 if turn == 0 else 60
+        messages.append({"role": "user", "content": text(f"{name} {turn}", words)})
+        said, ttft = await _turn(client, name, messages, OUTPUT_TOKENS)
+        messages.append({"role": "assistant", "content": said})
+        ttfts.append(ttft)
+    return ttfts
+
+
+async def _turn(
+    client: httpx.AsyncClient, conversation: str | None, messages: list[dict[str, str]], tokens: int
+) -> tuple[str, float]:
+    body = {
+        "model": MODEL_NAME,
+        "messages": messages,
+        "max_tokens": tokens,
+        "temperature": 0,
+        "ignore_eos": True,
+        "stream": True,
+        "vllm_xargs": {"live_stream_handle": 1},
+        "conversation_id": conversation,
+    }
+    started = time.perf_counter()
+    ttft = None
+    said = []
+    async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        if answer.status_code != 200:
+            raise LiveError(f"A turn was answered with {answer.status_code}: {(await answer.aread())[:200]!r}")
+        async for line in answer.aiter_lines():
+            if not line.startswith("data: {"):
+                continue
+            chunk = json.loads(line.removeprefix("data: "))
+            if "error" in chunk:
+                raise LiveError(f"A turn failed: {chunk['error']}")
+            piece = chunk["choices"][0]["delta"].get("content") if chunk["choices"] else None
+            if piece:
+                ttft = ttft or time.perf_counter() - started
+                said.append(piece)
+    if ttft is None:
+        raise LiveError("A turn was answered without a word.")
+    return "".join(said), ttft
