@@ -208,7 +208,7 @@ class ConnectorWorker:
         self.received: set[str] = set()
 
     def _read_blocks_for_req(self, req_id: str, meta: Any) -> None:
-        if meta.remote.engine_id not in self._remote_agents:
+        if meta.remote.engine_id in self._invalid_remote_engines or meta.remote.engine_id not in self._remote_agents:
             return
         if self.decline:
             self.xfer_stats.data["num_kv_expired_reqs"].append(1)
@@ -218,6 +218,9 @@ class ConnectorWorker:
             self.nixl_wrapper.make_prepped_xfer("READ", notif_msg=note)
         if not self.reads:
             self.nixl_wrapper.send_notif("agent", notif_msg=note)
+
+    def start_load_kv(self, metadata: Any) -> str:
+        return "started"
 
     def get_transfer_results(self) -> Any:
         self.nixl_wrapper.get_new_notifs()
