@@ -90,6 +90,7 @@ def main(arguments: list[str]) -> int:
     unknown = set(options.only) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}: choose from {', '.join(BENCHMARKS)}")
+    signal.signal(signal.SIGTERM, _leave)
     outcome = collect(
         {name: _load(module) for name, module in BENCHMARKS.items() if name in (options.only or BENCHMARKS)}
     )
