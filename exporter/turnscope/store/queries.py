@@ -78,9 +78,9 @@ _SESSION_COLUMNS: Final = f"""
     sum(fetched_bytes)::BIGINT AS fetched_bytes,
     sum(fetch_ns)::BIGINT AS fetch_ns,
     quantile_disc(ttft_ns, 0.5) AS ttft_median_ns,
-    count_if(fetched_tokens > 0) AS fetch_turns,
-    count_if(len(suspicions) > 0) AS suspicious_turns,
-    count_if(status != '{Status.OK}') AS failed_turns,
+    count_if(fetched_tokens > 0)::BIGINT AS fetch_turns,
+    count_if(len(suspicions) > 0)::BIGINT AS suspicious_turns,
+    count_if(status != '{Status.OK}')::BIGINT AS failed_turns,
     mode(reason) FILTER (reason NOT IN {_PLAIN_REASONS}) AS main_reason"""
 _SESSION_NEEDS: Final = (
     "turn_id, session_id, session_source, started_ns, ended_ns, model, prefill_engine, decode_engine, path, reason, "

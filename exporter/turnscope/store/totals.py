@@ -59,7 +59,7 @@ class Totals(msgspec.Struct, kw_only=True):
 _SUMS = f"""
     count(*) AS turns,
     count(DISTINCT {SESSION}) AS sessions,
-    count_if({SESSION} IS NULL) AS unattributed_turns,
+    count_if({SESSION} IS NULL)::BIGINT AS unattributed_turns,
     min(started_ns) AS first_ns,
     max(coalesce(ended_ns, started_ns)) AS last_ns,
     sum(prompt_tokens)::BIGINT AS prompt_tokens,
@@ -76,13 +76,13 @@ _SUMS = f"""
     count(local_hit_tokens + fetched_tokens + external_tokens + computed_tokens) AS source_turns,
     count(recomputed_tokens + new_tokens) AS split_turns,
     count(ttft_ns) AS ttft_turns,
-    count_if(has_prefill) AS prefill_turns,
-    count_if(has_decode) AS decode_turns,
-    count_if(has_attempt) AS attempt_turns,
-    count_if("join" = 'inferred') AS inferred_turns,
-    count_if(late) AS late_turns,
-    count_if(len(suspicions) > 0) AS suspicious_turns,
-    count_if(status != '{Status.OK}') AS failed_turns"""
+    count_if(has_prefill)::BIGINT AS prefill_turns,
+    count_if(has_decode)::BIGINT AS decode_turns,
+    count_if(has_attempt)::BIGINT AS attempt_turns,
+    count_if("join" = 'inferred')::BIGINT AS inferred_turns,
+    count_if(late)::BIGINT AS late_turns,
+    count_if(len(suspicions) > 0)::BIGINT AS suspicious_turns,
+    count_if(status != '{Status.OK}')::BIGINT AS failed_turns"""
 
 
 def sums(src: Sources) -> str:

@@ -1,0 +1,219 @@
+"""Charts of one session, as Altair builders over small long frames. Each frame is testable by itself."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import altair as alt
+import pandas as pd
+import pyarrow as pa
+
+from turnscope.semconv import TokenSource
+from turnscope_app import frames, words
+
+HEIGHT: Final = 260
+# Hues that stay apart for people who confuse red and green, on white and on black.
+COLOURS: Final = {
+    words.SOURCES[TokenSource.LOCAL_HIT].plain: "#4c9be8",
+    words.SOURCES[TokenSource.FETCHED].plain: "#1fb5a3",
+    words.SOURCES[TokenSource.EXTERNAL].plain: "#9a7bd1",
+    words.SOURCES[TokenSource.NEW].plain: "#f2b441",
+    words.SOURCES[TokenSource.RECOMPUTED].plain: "#e8684a",
+    words.SOURCES[TokenSource.COMPUTED].plain: "#b9803f",
+}
+TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
+TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
+_TURN: Final[dict[str, Any]] = {
+    "shorthand": "turn:O",
+    "title": "Turn",
+    "axis": alt.Axis(labelAngle=0, labelOverlap=True),
+}
+_OUTCOMES: Final = {
+    words.HOLD_OUTCOMES["read"].plain: "#1fb5a3",
+    words.HOLD_OUTCOMES["notified"].plain: "#4c9be8",
+    words.HOLD_OUTCOMES["ttl"].plain: "#e8684a",
+    words.STILL_HELD.plain: "#f2b441",
+}
+_OTHER_OUTCOME: Final = "Other"
+
+
+def tokens_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
+    """``turn, source, tokens, order``: one row for each source of each turn that was measured and is not 0."""
+    rows = table.to_pylist()
+    order = {word.plain: i for i, word in enumerate(words.SOURCES.values())}
+    found = []
+    for number, row in zip(frames.numbers(rows, offset), rows, strict=True):
+        split = row["recomputed_tokens"] is not None and row["new_tokens"] is not None
+        sources = {
+            TokenSource.LOCAL_HIT: row["local_hit_tokens"],
+            TokenSource.FETCHED: row["fetched_tokens"],
+            TokenSource.EXTERNAL: row["external_tokens"],
+            TokenSource.RECOMPUTED: row["recomputed_tokens"] if split else None,
+            TokenSource.NEW: row["new_tokens"] if split else None,
+            TokenSource.COMPUTED: None if split else row["computed_tokens"],
+        }
+        for source, tokens in sources.items():
+            if tokens:
+                plain = words.SOURCES[source].plain
+                found.append((number, plain, tokens, order[plain], bool(row["suspicions"])))
+    return pd.DataFrame(found, columns=["turn", "source", "tokens", "order", "suspicious"])
+
+
+def tokens(frame: pd.DataFrame) -> alt.Chart | alt.LayerChart:
+    """Stacked prompt tokens by source, a bar a turn; a sign above the bars of suspicious turns."""
+    present = [name for name in (w.plain for w in words.SOURCES.values()) if name in set(frame["source"])]
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(**_TURN),
+            y=alt.Y("tokens:Q", title="Prompt tokens", axis=alt.Axis(format=",d")),
+            color=alt.Color("source:N", title=None, scale=_scale(COLOURS, present), legend=_legend()),
+            order=alt.Order("order:Q"),
+            tooltip=[
+                alt.Tooltip("turn:O", title="Turn"),
+                alt.Tooltip("source:N", title="Where from"),
+                alt.Tooltip("tokens:Q", title="Tokens", format=","),
+            ],
+        )
+    )
+    suspicious = frame[frame["suspicious"].astype(bool)].groupby("turn", as_index=False)["tokens"].sum()
+    if suspicious.empty:
+        return bars.properties(height=HEIGHT)
+    signs = (
+        alt.Chart(suspicious.assign(sign="⚠", why="The answer may be wrong"))
+        .mark_text(dy=-9, fontSize=16, color="#e0483e")
+        .encode(x=alt.X(**_TURN), y="tokens:Q", text="sign:N", tooltip=[alt.Tooltip("why:N", title="Check")])
+    )
+    return (bars + signs).properties(height=HEIGHT)
+
+
+def times_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
+    """``turn, what, ms``: one row for each time that was measured."""
+    return _long(table, offset, TIMES, "ms", 1e6)
+
+
+def times(frame: pd.DataFrame) -> alt.Chart:
+    """First token, prefill and fetch of each turn, in milliseconds."""
+    colours = {"First token": "#4c9be8", "Prefill": "#f2b441", "Fetch": "#1fb5a3"}
+    present = [name for name in TIMES.values() if name in set(frame["what"])]
+    return (
+        alt.Chart(frame)
+        .mark_line(point=alt.OverlayMarkDef(size=60, filled=True))
+        .encode(
+            x=alt.X(**_TURN),
+            y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
+            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend()),
+            tooltip=[
+                alt.Tooltip("turn:O", title="Turn"),
+                alt.Tooltip("what:N", title="What"),
+                alt.Tooltip("ms:Q", title="Milliseconds", format=",.1f"),
+            ],
+        )
+        .properties(height=HEIGHT)
+    )
+
+
+def bytes_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
+    """``turn, what, mb``: megabytes (10^6 bytes) fetched back and handed over, where measured."""
+    return _long(table, offset, TRANSFERS, "mb", 1e6)
+
+
+def transferred(frame: pd.DataFrame) -> alt.Chart:
+    """Megabytes of each turn, the two directions side by side."""
+    colours = {"Fetched back": "#1fb5a3", "Handed over": "#9a7bd1"}
+    present = [name for name in TRANSFERS.values() if name in set(frame["what"])]
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(**_TURN),
+            xOffset=alt.XOffset("what:N", sort=present),
+            y=alt.Y("mb:Q", title="Megabytes"),
+            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend()),
+            tooltip=[
+                alt.Tooltip("turn:O", title="Turn"),
+                alt.Tooltip("what:N", title="What"),
+                alt.Tooltip("mb:Q", title="Megabytes", format=",.3f"),
+            ],
+        )
+        .properties(height=HEIGHT)
+    )
+
+
+def holds_frame(table: pa.Table, holds: pa.Table, offset: int = 0) -> pd.DataFrame:
+    """``turn, outcome, start_s, end_s, kept_s``: when the blocks each turn left were kept, from the first turn's start.
+
+    The length is the holder's own measurement. What is still held, or was never measured, reaches to the end of
+    what was seen and has no ``kept_s``.
+    """
+    rows = table.to_pylist()
+    if not rows:
+        return pd.DataFrame(columns=["turn", "outcome", "start_s", "end_s", "kept_s"])
+    by_id = {hold["hold_id"]: hold for hold in holds.to_pylist()}
+    zero = min(row["started_ns"] for row in rows)
+    seen = [t for r in [*rows, *by_id.values()] for t in (r["started_ns"], r["ended_ns"]) if t is not None]
+    found = []
+    for number, row in zip(frames.numbers(rows, offset), rows, strict=True):
+        hold = by_id.get(row["left_hold_id"])
+        if hold is None:
+            continue
+        start, held = hold["started_ns"], hold["held_ns"]
+        if held is None and hold["ended_ns"] is not None:
+            held = hold["ended_ns"] - start
+        end = max(seen) if held is None else start + held
+        found.append((number, _outcome(hold["outcome"]), (start - zero) / 1e9, (end - zero) / 1e9, held and held / 1e9))
+    return pd.DataFrame(found, columns=["turn", "outcome", "start_s", "end_s", "kept_s"])
+
+
+def holds(frame: pd.DataFrame) -> alt.Chart:
+    """A bar a turn from when its blocks were kept until they were let go, coloured by what became of them."""
+    names = [*_OUTCOMES, _OTHER_OUTCOME]
+    present = [name for name in names if name in set(frame["outcome"])]
+    return (
+        alt.Chart(frame)
+        .mark_bar(height={"band": 0.6}, cornerRadius=2)
+        .encode(
+            y=alt.Y("turn:O", title="Turn"),
+            x=alt.X("start_s:Q", title="Seconds since the first turn began", axis=alt.Axis(format=",~r")),
+            x2="end_s:Q",
+            color=alt.Color(
+                "outcome:N",
+                title=None,
+                scale=_scale({**_OUTCOMES, _OTHER_OUTCOME: "#9aa0a6"}, present),
+                legend=_legend(),
+            ),
+            tooltip=[
+                alt.Tooltip("turn:O", title="Left by turn"),
+                alt.Tooltip("outcome:N", title="What became of it"),
+                alt.Tooltip("kept_s:Q", title="Kept for (s)", format=",.2f"),
+            ],
+        )
+        .properties(height=HEIGHT)
+    )
+
+
+def _outcome(outcome: str | None) -> str:
+    if outcome is None:
+        return words.STILL_HELD.plain
+    plain = words.HOLD_OUTCOMES[outcome].plain if outcome in words.HOLD_OUTCOMES else outcome
+    return plain if plain in _OUTCOMES else _OTHER_OUTCOME
+
+
+def _long(table: pa.Table, offset: int, names: dict[str, str], value: str, divisor: float) -> pd.DataFrame:
+    rows = table.to_pylist()
+    found = [
+        (number, shown, row[name] / divisor)
+        for number, row in zip(frames.numbers(rows, offset), rows, strict=True)
+        for name, shown in names.items()
+        if row[name] is not None
+    ]
+    return pd.DataFrame(found, columns=["turn", "what", value])
+
+
+def _scale(colours: dict[str, str], present: list[str]) -> alt.Scale:
+    return alt.Scale(domain=present, range=[colours[name] for name in present])
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="top", direction="horizontal", labelLimit=220, columns=3)

@@ -1,0 +1,19 @@
+"""The explorer's entry: navigation, and the one place where a store that cannot be read is explained."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from turnscope.store import StoreError, StoreMissing
+from turnscope_app.pages import ABOUT, SESSION, SESSIONS
+
+st.set_page_config(page_title="turnscope", page_icon=":material/timeline:", layout="wide")
+st.html("<style>.stMainBlockContainer {padding-top: 4.5rem} h1 {font-size: 2.2rem !important}</style>")
+page = st.navigation([SESSIONS, SESSION, ABOUT], position="top")
+try:
+    page.run()
+except StoreMissing as error:
+    st.error(str(error), icon=":material/search_off:")
+except StoreError as error:
+    st.error(str(error), icon=":material/error:")
+    st.caption("Reload this page once it is mended; nothing here has to be restarted.")

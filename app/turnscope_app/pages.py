@@ -1,0 +1,26 @@
+"""The pages, so that each can link to the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+_VIEWS: Final = Path(__file__).parent / "views"
+
+SESSIONS: Final = st.Page(
+    _VIEWS / "sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions", default=True
+)
+SESSION: Final = st.Page(_VIEWS / "session.py", title="One session", icon=":material/timeline:", url_path="session")
+ABOUT: Final = st.Page(_VIEWS / "about.py", title="About these data", icon=":material/info:", url_path="about")
+
+ID: Final = "id"
+"""Query parameter of the session page: the session's id."""
+UNATTRIBUTED: Final = "unattributed"
+"""Query parameter of the session page: show the turns without a session id instead."""
+
+
+def session_link(session_id: str | None) -> dict[str, str]:
+    """The session page's query parameters for one session."""
+    return {UNATTRIBUTED: "1"} if session_id is None else {ID: session_id}

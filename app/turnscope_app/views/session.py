@@ -1,0 +1,127 @@
+"""One session, turn by turn."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from turnscope_app import charts, columns, data, frames, pages, stories, tables, text
+
+url = data.store_url()
+session_id = st.query_params.get(pages.ID)
+if not session_id and pages.UNATTRIBUTED not in st.query_params:
+    st.title("One session")
+    st.info("Choose a session in the list: this page shows its turns.", icon=":material/touch_app:")
+    st.page_link(pages.SESSIONS, label="To the sessions")
+    st.stop()
+
+session_id = session_id or None
+summary = data.session(url, session_id)
+if summary is None:
+    st.title("One session")
+    st.info("The store has no turn of this session. It may be too new: a turn appears about a minute after it ended.")
+    st.code(text.session(session_id), language=None)
+    st.page_link(pages.SESSIONS, label="To the sessions")
+    st.stop()
+
+st.page_link(pages.SESSIONS, label="All sessions", icon=":material/arrow_back:")
+st.title(text.escaped(text.session(session_id)), anchor=False)
+st.markdown(text.escaped(stories.session(summary)))
+if session_id is None:
+    st.info(
+        "These turns came without a session id, so turnscope cannot tell which belong together, and the proxy could "
+        "not fetch anything back. Let the client send `conversation_id` in the body, or the header `X-Session-ID`.",
+        icon=":material/help:",
+    )
+for column, card in zip(st.columns(6), stories.session_cards(summary), strict=True):
+    column.metric(card.label, card.value, help=card.help, border=True)
+
+first_page = 1
+shown_page = first_page
+if summary["turns"] > data.LIMIT:
+    shown_page = st.number_input(
+        f"Page of {data.LIMIT:,} turns",
+        min_value=first_page,
+        max_value=data.pages(summary["turns"]),
+        key="session_page",
+        bind="query-params",
+    )
+offset = data.offset(shown_page)
+table, total = data.turns(url, session_id, offset)
+holds = data.holds(url, session_id)
+rows = table.to_pylist()
+numbers = frames.numbers(rows, offset)
+
+suspicious = [(number, row) for number, row in zip(numbers, rows, strict=True) if row["suspicions"]]
+for number, row in suspicious[: stories.MOST_WARNINGS]:
+    for warning in stories.warnings(row):
+        st.warning(f"**Turn {number}: the answer may be wrong.** {text.escaped(warning)}", icon=":material/warning:")
+if len(suspicious) > stories.MOST_WARNINGS:
+    st.caption(f"{text.turns(len(suspicious))} on this page may have a wrong answer: marked ⚠ in the table.")
+
+left, right = st.columns(2)
+with left:
+    st.subheader("Where the prompt came from", anchor=False, help="Prompt tokens of each turn, by source.")
+    frame = charts.tokens_frame(table, offset)
+    if frame.empty:
+        st.info("Not measured: the prefill engine's hook did not report these turns.")
+    else:
+        st.altair_chart(charts.tokens(frame), key="session_tokens")
+with right:
+    st.subheader(
+        "How long it took",
+        anchor=False,
+        help="First token: request at the proxy to first content byte. Prefill: on the prefill engine. "
+        "Fetch: reading back from the decode worker, an upper bound.",
+    )
+    frame = charts.times_frame(table, offset)
+    if frame.empty:
+        st.info("Not measured: neither the engines' hooks nor the proxy's reported times for these turns.")
+    else:
+        st.altair_chart(charts.times(frame), key="session_times")
+left, right = st.columns(2)
+with left:
+    st.subheader(
+        "What was moved",
+        anchor=False,
+        help="Fetched back: decode to prefill worker (reverse fetch). Handed over: prefill to decode worker (handoff).",
+    )
+    frame = charts.bytes_frame(table, offset)
+    if frame.empty:
+        st.info("No transfer between the workers was reported for these turns.")
+    else:
+        st.altair_chart(charts.transferred(frame), key="session_bytes")
+with right:
+    st.subheader(
+        "What was kept for the next turn",
+        anchor=False,
+        help="When the decode worker kept each turn's blocks (hold), and what became of them.",
+    )
+    frame = charts.holds_frame(table, holds, offset)
+    if frame.empty:
+        st.info("No turn here left blocks on a decode worker, as far as was seen.")
+    else:
+        st.altair_chart(charts.holds(frame), key="session_holds")
+
+st.subheader("Turns", anchor=False)
+st.caption(f"{text.shown_of(len(rows), total, 'turn')} Click one to read its story below.")
+
+
+def choose_turn() -> None:
+    """Show the story of the turn that was clicked."""
+    row = tables.chosen(st.session_state["session_table"])
+    if row is not None:
+        st.session_state["session_turn"] = numbers[row]
+
+
+tables.choose(frames.turns(table, offset), columns.TURNS, key="session_table", pinned="turn", on_select=choose_turn)
+number = st.selectbox(
+    "Story of turn", numbers, index=stories.most_telling(rows), key="session_turn", bind="query-params", width=160
+)
+turn = rows[numbers.index(number)]
+with st.container(border=True):
+    for sentence in stories.whole(turn):
+        st.markdown(text.escaped(sentence))
+    for warning in stories.warnings(turn):
+        st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(warning)}")
+    st.caption("Trace id of this turn, in your tracing backend and in exemplars")
+    st.code(turn["turn_id"], language=None)

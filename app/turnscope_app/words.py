@@ -1,0 +1,225 @@
+"""The words on the screens: what a newcomer understands first, the engine's word second, one sentence each."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from turnscope.semconv import HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+
+NOT_MEASURED: Final = "not measured"
+UNATTRIBUTED: Final = "Turns without a session id"
+
+
+class Word(NamedTuple):
+    """One value of a closed vocabulary."""
+
+    plain: str
+    term: str
+    """The engine's or turnscope's own word, as in metrics and traces."""
+    story: str
+    """A whole sentence for someone who meets it for the first time."""
+
+    @property
+    def shown(self) -> str:
+        """``Fetched back (reverse fetch)``; the plain word alone where both are the same."""
+        return self.plain if self.plain.lower() == self.term.lower() else f"{self.plain} ({self.term})"
+
+
+PATHS: Final[dict[str, Word]] = {
+    Path.RECOMPUTE: Word(
+        "Computed", "recompute", "Nothing could be reused: the prefill worker computed the whole prompt."
+    ),
+    Path.LOCAL_HIT: Word("Already there", "local hit", "What was reused was still in the prefill worker's own cache."),
+    Path.REVERSE_FETCH: Word(
+        "Fetched back", "reverse fetch", "What was reused was fetched back from the decode worker that held it."
+    ),
+    Path.MIXED: Word(
+        "Partly there, partly fetched", "mixed", "One part was in the prefill worker's cache, another was fetched back."
+    ),
+    Path.EXTERNAL_HIT: Word(
+        "From another store", "external hit", "At least a part came from a separate KV cache store."
+    ),
+    Path.UNKNOWN: Word("Unknown", "unknown", "The prefill engine did not report where the prompt's tokens came from."),
+}
+
+REASONS: Final[dict[str, Word]] = {
+    Reason.NONE: Word("Nothing in the way", "none", "Everything that could be fetched back was fetched back."),
+    Reason.FIRST_TURN: Word(
+        "First turn", "first turn", "It is the session's first turn: there was nothing to fetch back yet."
+    ),
+    Reason.NO_SESSION_ID: Word(
+        "No session id",
+        "no session id",
+        "The request named no session, so the proxy could not know which earlier turn it continues. "
+        "Let the client send a conversation id.",
+    ),
+    Reason.REJECTED_BY_FRONTEND: Word(
+        "Request refused",
+        "rejected by frontend",
+        "The engine's front door refused the request, so no cache was looked at. See the status code at the proxy.",
+    ),
+    Reason.NO_HANDLE_FROM_DECODE: Word(
+        "Decode gave no claim ticket",
+        "no handle from decode",
+        "The previous answer came back without a handle, the claim ticket for the kept blocks. "
+        "Streamed answers lack it in current vLLM.",
+    ),
+    Reason.FEATURE_OFF_PREFILL: Word(
+        "Switched off on prefill",
+        "feature off prefill",
+        "Fetching back is not enabled on the prefill engine: set bidirectional_kv_xfer there.",
+    ),
+    Reason.FEATURE_OFF_DECODE: Word(
+        "Switched off on decode",
+        "feature off decode",
+        "Keeping blocks for the next turn is not enabled on the decode engine: set bidirectional_kv_xfer there.",
+    ),
+    Reason.PROXY_ENTRY_EXPIRED: Word(
+        "Proxy forgot the ticket",
+        "proxy entry expired",
+        "The pause between turns was longer than the proxy keeps a handle, so it had none to give.",
+    ),
+    Reason.HANDLE_NOT_GIVEN: Word(
+        "Proxy did not pass the ticket on",
+        "handle not given",
+        "The proxy had seen a handle for this session and did not put it into the request.",
+    ),
+    Reason.DECLINED_EXPIRED: Word(
+        "Too late, declined",
+        "declined expired",
+        "The decode worker's hold was about to end or had ended, so the prefill engine declined to read it. "
+        "Longer pauses need a longer decoder_kv_blocks_ttl.",
+    ),
+    Reason.BELOW_THRESHOLD: Word(
+        "Too little to be worth it",
+        "below threshold",
+        "What could be fetched was less than kv_recompute_threshold: computing it is quicker. This is as intended.",
+    ),
+    Reason.LOCAL_HIT_COVERS: Word(
+        "Already had everything",
+        "local hit covers",
+        "The prefill worker's own cache already held all that could have been fetched. This is the best case.",
+    ),
+    Reason.HANDLE_CONSUMED_BY_RETRY: Word(
+        "Used up by a retry",
+        "handle consumed by retry",
+        "An earlier attempt of this turn used the handle, and it works only once.",
+    ),
+    Reason.HANDLE_TAKEN_BY_SIBLING: Word(
+        "Taken by a parallel turn",
+        "handle taken by sibling",
+        "Another turn of the session ran at the same time and took the handle first.",
+    ),
+    Reason.PREVIOUS_TURN_ABORTED: Word(
+        "Previous turn broken off",
+        "previous turn aborted",
+        "The previous turn was aborted, and an aborted turn leaves nothing to fetch back.",
+    ),
+    Reason.STOPPED_BY_STRING: Word(
+        "Ended by a stop string",
+        "stopped by string",
+        "The previous answer ended at a stop string. To the engine that looks like an abort, and it keeps nothing.",
+    ),
+    Reason.HOLDER_LOST: Word(
+        "Decode worker gone", "holder lost", "The decode worker that held the blocks was restarted or lost."
+    ),
+    Reason.HANDSHAKE_FAILED: Word(
+        "Could not connect",
+        "handshake failed",
+        "The prefill worker could not connect to the decode worker to read from it.",
+    ),
+    Reason.TRANSFER_FAILED: Word(
+        "Transfer failed", "transfer failed", "Reading from the decode worker began and failed."
+    ),
+    Reason.EMPTY_HANDOFF_AFTER_PREEMPTION: Word(
+        "Handed over empty",
+        "empty handoff after preemption",
+        "The request was pushed out and resumed, and its handover to decode carried no blocks.",
+    ),
+    Reason.PREFIX_DIVERGED: Word(
+        "History was changed",
+        "prefix diverged",
+        "This prompt does not begin with the previous turn's text: the client edited or shortened the history.",
+    ),
+    Reason.STUCK: Word(
+        "Stuck",
+        "stuck",
+        "The engine waits for a transfer that nobody started: the turn will never end, and no engine gauge shows it.",
+    ),
+    Reason.OTHER: Word("Something else", "other", "The engine gave a reason that turnscope does not know."),
+    Reason.UNKNOWN: Word("Unknown", "unknown", "There is not enough evidence to say why; see which hooks report."),
+}
+
+SUSPICIONS: Final[dict[str, Word]] = {
+    Suspicion.KV_MISMATCH: Word(
+        "Reused memory of other text",
+        "kv mismatch",
+        "Blocks were reused for a prompt they were not computed from. The engine checks positions, not tokens: "
+        "the answer may be wrong although it reports success.",
+    ),
+    Suspicion.READ_AFTER_RELEASE: Word(
+        "Read after release",
+        "read after release",
+        "Blocks were read after the decode worker had given them back: they may already have held other text.",
+    ),
+    Suspicion.STALE_HANDLE: Word(
+        "Old claim ticket", "stale handle", "The handle was used after the hold behind it had ended."
+    ),
+    Suspicion.DUPLICATE_HANDLE: Word(
+        "Claim ticket used twice",
+        "duplicate handle",
+        "The same handle was given to more than one request; the later one may have read released blocks.",
+    ),
+    Suspicion.ANSWERED_AFTER_FAILED_LOAD: Word(
+        "Answered after a failed load",
+        "answered after failed load",
+        "Fetching back failed, and the turn was answered all the same: its memory may have gaps.",
+    ),
+}
+
+HOLD_OUTCOMES: Final[dict[str, Word]] = {
+    HoldOutcome.READ: Word("Fetched by the next turn", "read", "A later turn read the kept blocks: the hold paid off."),
+    HoldOutcome.NOTIFIED: Word(
+        "Released early",
+        "notified",
+        "The next turn did not need the blocks (it had them, or too little was missing) and let them go.",
+    ),
+    HoldOutcome.TTL: Word(
+        "Nobody came in time", "ttl", "No turn asked before the time limit: memory was kept for nothing."
+    ),
+    HoldOutcome.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
+    HoldOutcome.HOLDER_LOST: Word("Decode worker gone", "holder lost", "The worker that kept the blocks went away."),
+    HoldOutcome.ABORTED: Word("Broken off", "aborted", "The hold was given up because its request was aborted."),
+    HoldOutcome.UNKNOWN: Word("Unknown", "unknown", "The blocks were released, and how was not seen."),
+}
+STILL_HELD: Final = Word("Still held", "held", "The blocks are kept; nobody has asked for them yet.")
+NO_HOLD: Final = "Nothing kept"
+
+STATUSES: Final[dict[str, Word]] = {
+    Status.OK: Word("Answered", "ok", "The turn was answered."),
+    Status.ERROR: Word("Failed", "error", "The turn ended with an error."),
+    Status.CANCELLED: Word("Cancelled", "cancelled", "The client went away before the answer was complete."),
+    Status.STUCK: Word("Stuck", "stuck", "The turn waits for something that will never come."),
+}
+
+SOURCES: Final[dict[str, Word]] = {
+    TokenSource.LOCAL_HIT: Word("Already there", "local hit", "Found in the prefill worker's own cache."),
+    TokenSource.FETCHED: Word("Fetched back", "reverse fetch", "Read back from the decode worker."),
+    TokenSource.EXTERNAL: Word("From another store", "external", "Loaded from a separate KV cache store."),
+    TokenSource.RECOMPUTED: Word(
+        "Computed again", "recomputed", "Had been computed in this session before: wasted work."
+    ),
+    TokenSource.NEW: Word("Computed, new text", "new", "Had never been seen in this session: unavoidable work."),
+    TokenSource.COMPUTED: Word(
+        "Computed", "computed", "Computed, without evidence whether it was new or had been computed before."
+    ),
+}
+"""In the order they are stacked: reused first, computed last."""
+
+
+def shown(table: dict[str, Word], value: str | None) -> str | None:
+    """The words for ``value``; a value that is not in the table is shown as it is, None stays None."""
+    if value is None:
+        return None
+    word = table.get(value)
+    return word.shown if word else value.replace("_", " ")

@@ -1,0 +1,79 @@
+"""``turnscope explore``: the pages in a browser."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from turnscope.cli.errors import Sorry, port_taken
+from turnscope.cli.options import load
+from turnscope.store import StoreError, StoreReader
+
+HOST = "127.0.0.1"
+STORE_VARIABLE = "TURNSCOPE_EXPLORE_STORE"
+"""How the app is told which store to show."""
+
+
+def explore(
+    store: Annotated[
+        str | None,
+        typer.Option(help="The store: a folder or s3://bucket/folder. [as turnscope serve] (env: TURNSCOPE_STORE)"),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(help="Where the pages are served, on this machine only.", min=1, max=65535)
+    ] = 8501,
+) -> None:
+    """Show in a browser what each session's turns recomputed, fetched back and waited for."""
+    url = store or load({}).store_url
+    check(url, port)
+    print(f"Explorer of {url}: http://{HOST}:{port} (stop with Ctrl-C)", flush=True)  # noqa: T201
+    # In place of this process, so that whoever stops it stops the server.
+    os.execve(sys.executable, command(port), {**os.environ, STORE_VARIABLE: url})
+
+
+def check(url: str, port: int) -> None:
+    """Raise ``Sorry`` if the app is not installed, the store cannot be read, or the port is taken."""
+    app_path()
+    try:
+        StoreReader(url).close()
+    except StoreError as error:
+        raise Sorry(str(error)) from None
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise port_taken(f"{HOST}:{port}", error, "--port") from None
+
+
+def app_path() -> Path:
+    """The app's script. Raises ``Sorry`` if the ``app`` extra is not installed."""
+    found = importlib.util.find_spec("turnscope_app")
+    if found is None or not found.submodule_search_locations or importlib.util.find_spec("streamlit") is None:
+        raise Sorry("the explorer is not installed in this environment: pip install 'turnscope[app]'")
+    return Path(found.submodule_search_locations[0]) / "main.py"
+
+
+def command(port: int) -> list[str]:
+    """The command that serves the app on ``port``: loopback, no browser opened, nothing sent to Streamlit's makers."""
+    options = {
+        "server.address": HOST,
+        "server.port": port,
+        "server.headless": "true",
+        "server.fileWatcherType": "none",
+        "browser.gatherUsageStats": "false",
+        "browser.serverAddress": HOST,
+        "client.toolbarMode": "minimal",
+        "client.showErrorDetails": "type",
+        "logger.hideWelcomeMessage": "true",
+        "theme.light.primaryColor": "#0b8f82",
+        "theme.dark.primaryColor": "#1fb5a3",
+    }
+    known = [f"--{name}={value}" for name, value in options.items()]
+    return [sys.executable, "-m", "streamlit", "run", str(app_path()), *known]
