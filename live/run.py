@@ -22,7 +22,9 @@ from live import setup
 from live.driver import TurnTruth, drive
 from live.engines import LiveError, PairConfig, running_pair
 from live.sidecar import Sidecar, running_proxy, running_sidecar, wait_quiet
+from live.verdict import Verdict, judge
 from turnscope.measures import reconcile
+from turnscope.store import StoreReader
 
 FOLDER = setup.ROOT / "build" / "live"
 MODEL = setup.ROOT / "build" / "pair-model"
@@ -43,6 +45,9 @@ class Result:
     engines: dict[str, reconcile.Values] = field(default_factory=dict)
     """The engines' own counters, by engine name."""
     ours: dict[str, reconcile.Values] = field(default_factory=dict)
+    verdict: Verdict = field(default_factory=Verdict)
+    groups: list[int] = field(default_factory=list)
+    """The engines' process groups."""
 
     @property
     def rows(self) -> list[reconcile.Row]:
@@ -76,6 +81,8 @@ def run(
             _run_one(config, sidecar, python, result, proxy_hook, say)
         result.ours = sidecar.counts()
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
+    stored = StoreReader(str(result.store)).recent_turns(limit=10_000).table.to_pylist()
+    result.verdict = judge(result.truth, stored, hold_ttl_s=min(config.hold_ttl_s for config in configurations))
     return result
 
 
@@ -86,6 +93,7 @@ def _run_one(
     watched = replace(config, environment={**config.environment, "TURNSCOPE_ENDPOINT": sidecar.endpoint})
     say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
     with running_pair(watched, python=python, model=MODEL, logs=result.folder) as pair:
+        result.groups += [engine.process.pid for engine in pair.engines]
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
         log = result.folder / f"proxy-{config.ordinal}.log"
@@ -121,7 +129,7 @@ def _save_counters(result: Result, recording: Path) -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0: no difference; 1: differences; 2: it could not be run, with one sentence."""
+    """0: all equal and right; 1: something is not; 2: it could not be run, with one sentence."""
     parser = argparse.ArgumentParser(prog="python -m live", description=(__doc__ or "").strip())
     parser.add_argument(
         "--configurations", default=",".join(CONFIGURATIONS), help="which of %(default)s, separated by commas"
@@ -147,11 +155,20 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(reconcile.table(result.rows))
+    print(_summary(result.verdict))
     if options.record:
         print(f"recorded in {options.record}, the engines' counters in {_save_counters(result, options.record)}")
     print(f"what was done is in {result.folder / 'truth.json'}; to look at it:")
     print(f"  turnscope explore --store {result.store}")
-    return 1 if reconcile.differences(result.rows) else 0
+    return 1 if reconcile.differences(result.rows) or result.verdict.problems else 0
+
+
+def _summary(verdict: Verdict) -> str:
+    lines = [f"  {problem}" for problem in verdict.problems]
+    lines += [f"{verdict.judged} turns judged, {len(verdict.problems)} not as they were done"]
+    if verdict.too_slow:
+        lines += [f"{verdict.too_slow} turns came later than D holds: this machine is too slow to judge their reason"]
+    return "\n".join(lines)
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

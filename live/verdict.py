@@ -1,0 +1,98 @@
+"""What the store says of each turn, against what the client did: one sentence for each thing that is not right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from live.conversations import Act
+from live.driver import TurnTruth
+
+Row = Mapping[str, Any]
+"""A turn of the store: the fields of ``turnscope.model.Turn``."""
+
+MARGIN_S = 6.0
+"""P declines within 5 s of the hold's end."""
+STATUS = {"ok": "ok", "error": "error", "left": "cancelled"}
+FETCHED = {"reverse_fetch", "mixed"}
+
+
+@dataclass
+class Verdict:
+    """The outcome for one run."""
+
+    judged: int = 0
+    """Turns whose reason was judged."""
+    too_slow: int = 0
+    """Turns whose reason was not, because the machine was so slow that D had dropped a handle not meant to be late."""
+    shown: set[str] = field(default_factory=set)
+    """Reasons that were expected and given."""
+    problems: list[str] = field(default_factory=list)
+
+
+def judge(truth: Iterable[TurnTruth], rows: Iterable[Row], *, hold_ttl_s: float) -> Verdict:
+    """``truth`` in the order in which turns ended; ``rows`` in any."""
+    verdict = Verdict()
+    by_caller: dict[str, list[Row]] = {}
+    for row in rows:
+        by_caller.setdefault(str(row["caller_trace_id"]), []).append(row)
+    previous: dict[tuple[str, str], TurnTruth] = {}
+    late: set[tuple[str, str]] = set()
+    for turn in truth:
+        conversation = turn.configuration, turn.conversation
+        before = previous.get(conversation)
+        if before and turn.act != Act.WAIT_PAST_TTL and _age_s(before, turn) > hold_ttl_s - MARGIN_S:
+            late.add(conversation)
+        previous[conversation] = turn
+        found = by_caller.get(turn.traceparent.split("-")[1], [])
+        where = f"{turn.configuration} {turn.conversation} turn {turn.turn}"
+        if len(found) != 1:
+            verdict.problems.append(f"{where}: {len(found)} turns in the store, not one")
+            continue
+        verdict.problems += [f"{where}: {problem}" for problem in _tokens(turn, found[0])]
+        if conversation in late:
+            verdict.too_slow += 1
+            continue
+        verdict.judged += 1
+        problems = list(_words(turn, found[0]))
+        verdict.problems += [f"{where}: {problem}" for problem in problems]
+        if not problems:
+            verdict.shown.add(found[0]["reason"])
+    return verdict
+
+
+def _age_s(before: TurnTruth, turn: TurnTruth) -> float:
+    """At most this long after the previous answer began P looked at the handle."""
+    looked = turn.started_wall_ns + (turn.total_ns if turn.ttft_ns is None else turn.ttft_ns)
+    return (looked - before.started_wall_ns - before.total_ns) / 1e9
+
+
+def _tokens(turn: TurnTruth, row: Row) -> Iterable[str]:
+    """The token law, and the client's own count."""
+    parts = [row[f"{name}_tokens"] for name in ("local_hit", "fetched", "external", "computed")]
+    prompt = row["prompt_tokens"]
+    if None in parts or prompt is None:
+        if turn.outcome != "error":
+            yield f"tokens unknown: {parts} of {prompt}"
+    elif sum(parts) != prompt or min(parts) < 0:
+        yield f"token law broken: {parts} do not make {prompt}"
+    if turn.prompt_tokens not in (None, prompt):
+        yield f"the client's usage said {turn.prompt_tokens} prompt tokens, the store says {prompt}"
+    split = row["recomputed_tokens"], row["new_tokens"]
+    if None not in split and sum(split) != row["computed_tokens"]:
+        yield f"recomputed and new {split} do not make {row['computed_tokens']}"
+
+
+def _words(turn: TurnTruth, row: Row) -> Iterable[str]:
+    """Reason, path, status and session."""
+    if row["reason"] not in turn.reasons:
+        yield f"reason {row['reason']}, expected {' or '.join(turn.reasons)} (path {row['path']})"
+    if (row["path"] in FETCHED) != (row["reason"] == "none"):
+        yield f"path {row['path']} with reason {row['reason']}"
+    if row["status"] != STATUS[turn.outcome]:
+        yield f"status {row['status']}, but the client saw {turn.outcome}"
+    if row["session_id"] != turn.session_id:
+        yield f"session {row['session_id']}, but the client called it {turn.session_id}"
+    if row["suspicions"]:
+        yield f"suspected of {', '.join(row['suspicions'])}, and nothing was wrong"

@@ -1,0 +1,76 @@
+"""The whole chain on a real vLLM pair: ``make live`` as a test. Takes several minutes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from live.conversations import TURNS, conversations
+from live.run import CONFIGURATIONS, Result, run
+from turnscope.measures import reconcile
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(1500)]
+
+# On an idle machine every reason of a special conversation is shown; a busy one may be too slow for D's hold.
+SPECIAL = {
+    "none",
+    "first_turn",
+    "no_session_id",
+    "no_handle_from_decode",
+    "below_threshold",
+    "declined_expired",
+    "handle_not_given",
+    "previous_turn_aborted",
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
+    """One run in both configurations."""
+    return run(list(CONFIGURATIONS.values()), folder=tmp_path_factory.mktemp("live"))
+
+
+def test_every_count_equals_the_engines_own(result: Result) -> None:
+    assert len(result.engines) == 4
+    assert len(result.rows) == 4 * len(reconcile.QUANTITIES)
+    assert reconcile.differences(result.rows) == [], reconcile.table(result.rows)
+
+
+def test_what_was_compared_happened(result: Result) -> None:
+    for name, config in (("prefill-0", "uncached"), ("prefill-1", "cached")):
+        counters = result.engines[name]
+        assert counters["prompt tokens, external_kv_transfer"] > 0
+        assert counters["transfers"] > 0
+        assert (counters["prompt tokens, local_cache_hit"] > 0) == CONFIGURATIONS[config].prefix_caching
+    assert all(result.engines[name]["expiries"] > 0 for name in ("decode-0", "decode-1"))
+
+
+def test_every_turn_is_stored_as_it_was_done(result: Result) -> None:
+    done = [c for group in conversations() for c in group]
+    assert len(done) >= 8
+    assert len(result.truth) == len(CONFIGURATIONS) * len(done) * TURNS
+    assert result.verdict.problems == []
+
+
+def test_every_special_conversation_shows_its_reason(result: Result) -> None:
+    missing = SPECIAL - result.verdict.shown
+    assert not missing, f"never shown: {missing}; {result.verdict.too_slow} turns came too late to be judged"
+
+
+def test_nothing_is_left_running(result: Result) -> None:
+    assert len(result.groups) == 4
+    for group in result.groups:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(group, 0)
+    commands = [_command(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    assert [c for c in commands if str(result.folder) in c or "live/proxy.py" in c] == []
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""

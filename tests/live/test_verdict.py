@@ -1,0 +1,92 @@
+"""What is judged of a live run's turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from live.driver import TurnTruth
+from live.verdict import judge
+from turnscope.model import Turn
+
+SECOND = 1_000_000_000
+
+
+def truth(turn: int = 2, at_s: int = 10, **fields: Any) -> TurnTruth:
+    defaults: dict[str, Any] = {
+        "configuration": "uncached",
+        "conversation": "plain",
+        "session_id": "s",
+        "turn": turn,
+        "act": "none",
+        "reasons": ("none",),
+        "streamed": True,
+        "handle_in_stream": True,
+        "traceparent": f"00-{turn:032x}-{1:016x}-01",
+        "status": 200,
+        "outcome": "ok",
+        "started_wall_ns": at_s * SECOND,
+        "ttft_ns": SECOND,
+        "total_ns": 2 * SECOND,
+        "prompt_tokens": 1000,
+        "output_tokens": 48,
+    }
+    return TurnTruth(**{**defaults, **fields})
+
+
+def row(turn: int = 2, **fields: Any) -> dict[str, Any]:
+    defaults: dict[str, Any] = {
+        "turn_id": "t",
+        "started_ns": 0,
+        "session_id": "s",
+        "caller_trace_id": f"{turn:032x}",
+        "path": "reverse_fetch",
+        "reason": "none",
+        "prompt_tokens": 1000,
+        "local_hit_tokens": 0,
+        "fetched_tokens": 716,
+        "external_tokens": 0,
+        "computed_tokens": 284,
+    }
+    return msgspec.structs.asdict(Turn(**{**defaults, **fields}))
+
+
+def test_a_turn_that_is_as_it_was_done_is_right() -> None:
+    verdict = judge([truth()], [row()], hold_ttl_s=30)
+    assert (verdict.problems, verdict.judged, verdict.shown) == ([], 1, {"none"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"fetched_tokens": 700}, "do not make 1000"),
+        ({"fetched_tokens": None}, "tokens unknown"),
+        ({"local_hit_tokens": -1, "fetched_tokens": 717}, "token law broken"),
+        ({"prompt_tokens": 999, "computed_tokens": 283}, "usage said 1000"),
+        ({"recomputed_tokens": 100, "new_tokens": 100}, "do not make 284"),
+        ({"path": "recompute", "reason": "below_threshold"}, "expected none"),
+        ({"path": "recompute"}, "path recompute with reason none"),
+        ({"status": "error"}, "client saw ok"),
+        ({"session_id": "other"}, "called it s"),
+        ({"suspicions": ["kv_mismatch"]}, "suspected of kv_mismatch"),
+        ({"caller_trace_id": None}, "0 turns in the store"),
+    ],
+)
+def test_each_thing_that_is_wrong_is_said(fields: dict[str, Any], problem: str) -> None:
+    verdict = judge([truth()], [row(**fields)], hold_ttl_s=30)
+    assert any(problem in said for said in verdict.problems), verdict.problems
+
+
+def test_one_turn_stored_as_two_is_wrong() -> None:
+    assert "2 turns" in judge([truth()], [row(), row()], hold_ttl_s=30).problems[0]
+
+
+def test_on_a_machine_too_slow_for_the_hold_only_tokens_are_judged() -> None:
+    turns = [truth(turn=1, at_s=0, reasons=("first_turn",)), truth(turn=2, at_s=26)]
+    rows = [row(1, path="recompute", reason="first_turn"), row(2, path="recompute", reason="declined_expired")]
+    verdict = judge(turns, rows, hold_ttl_s=30)
+    assert (verdict.problems, verdict.judged, verdict.too_slow) == ([], 1, 1)
+    in_time = judge([turns[0], truth(turn=2, at_s=20)], rows, hold_ttl_s=30)
+    assert in_time.problems == ["uncached plain turn 2: reason declined_expired, expected none (path recompute)"]
