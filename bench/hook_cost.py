@@ -11,10 +11,8 @@ counts for neither. Also: the longest slice in which the background thread holds
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import median, quantiles
 from time import thread_time_ns
 from typing import Any
@@ -23,8 +21,6 @@ import msgspec
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.hook import fakes
 from turnscope.decode import codec

@@ -83,6 +83,15 @@ def test_a_data_parallel_rank_is_in_id_and_name() -> None:
     assert facts(without).id == "engine-01_dp3"
 
 
+@pytest.mark.parametrize(("index", "rank"), [(0, 0), (1, 1)])
+def test_independent_data_parallel_ranks_are_known_by_their_index(index: int, rank: int) -> None:
+    """vLLM sets their size to 1 and their rank to 0."""
+    config = fakes.vllm_config(engine_id=f"p0_dp{index}")
+    config.parallel_config.data_parallel_index = index
+    assert facts(config).dp_rank == rank
+    assert facts(fakes.vllm_config()).dp_rank is None
+
+
 def test_a_spec_that_unites_layers_is_not_multiplied_by_them() -> None:
     united = SimpleNamespace(
         kv_cache_spec=SimpleNamespace(page_size_bytes=1000, kv_cache_specs={"a": 1, "b": 1}), layer_names=["a", "b"]

@@ -56,6 +56,14 @@ def test_a_notice_after_the_end_is_late_and_was_a_read_after_release() -> None:
     assert phases(watched) == [("r1", "expired", 0, None), ("r1", "late_notice", None, None)]
 
 
+def test_a_second_reader_of_a_single_readers_hold_is_late_also_in_the_same_batch() -> None:
+    """With n = 2, both of D's requests read P's blocks with one handle."""
+    watched = holding("kv_producer", "r1")
+    watched.notice("r1:1", "r1:1")
+    watched.report(sent={"r1"})
+    assert phases(watched) == [("r1", "late_notice", None, None), ("r1", "released", 1, 1)]
+
+
 def test_heartbeats_of_waiting_readers_are_no_notices() -> None:
     watched = holding("kv_producer", "r1")
     watched.notice("HB:r1,r2:x")

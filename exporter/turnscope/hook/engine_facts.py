@@ -28,15 +28,15 @@ def engine_facts(
     transfer = getattr(vllm_config, "kv_transfer_config", None)
     cache = getattr(vllm_config, "cache_config", None)
     parallel = getattr(vllm_config, "parallel_config", None)
-    dp_size = _int(getattr(parallel, "data_parallel_size", None)) or 1
-    dp_rank = _int(getattr(parallel, "data_parallel_rank", None)) if dp_size > 1 else None
+    engine_id = getattr(transfer, "engine_id", None)
+    dp_rank = _dp_rank(parallel, engine_id or "")
     suffix = "" if dp_rank is None else f"_dp{dp_rank}"
     nixl = find_nixl(connector)
     extra = nixl_settings(transfer) if nixl is not None else {}
     side = nixl_side(nixl)
     sizes = group_bytes(kv_cache_config)
     return Engine(
-        id=getattr(transfer, "engine_id", None) or f"engine-{generation}{suffix}",
+        id=engine_id or f"engine-{generation}{suffix}",
         generation=generation,
         role=_ROLES.get(getattr(transfer, "kv_role", None) or "", Role.AGGREGATED),
         name=f"{name}{suffix}" if name else None,
@@ -57,6 +57,16 @@ def engine_facts(
         dp_rank=dp_rank,
         rank=rank,
     )
+
+
+def _dp_rank(parallel: Any, engine_id: str) -> int | None:
+    """Which of several data-parallel engines this is; None when it is alone.
+
+    Ranks that share no experts are made to look alone: what stays are the index and the engine id's suffix.
+    """
+    index = _int(getattr(parallel, "data_parallel_index", getattr(parallel, "data_parallel_rank", None)))
+    together = (_int(getattr(parallel, "data_parallel_size", None)) or 1) > 1
+    return index if index is not None and (together or index > 0 or engine_id.endswith(f"_dp{index}")) else None
 
 
 def children(connector: Any) -> list[Any]:

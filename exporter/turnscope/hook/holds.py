@@ -40,14 +40,16 @@ def watch_notices(worker: Any, guard: Guard, push: Push, notices: dict[str, list
         name, _, number = message.decode().rpartition(":")
         if name in worker._reqs_to_send or name in worker._reqs_to_process:
             seen = notices.get(name)
-            if seen is not None:
+            if seen is None:
+                if len(notices) >= LIMIT:
+                    del notices[next(iter(notices))]
+                notices[name] = [1, number]
+                return
+            if seen[0] < readers_expected(worker, number):
                 seen[0] += 1
                 return
-            if len(notices) >= LIMIT:
-                del notices[next(iter(notices))]
-            notices[name] = [1, number]
-        else:
-            push((name, "late_notice", None))
+            # One too many in the same batch: vLLM has not yet taken the hold off its lists.
+        push((name, "late_notice", None))
 
     worker.nixl_wrapper.get_new_notifs = get_new_notifs
 
