@@ -47,8 +47,8 @@ format: .venv/.dev ## let ruff rewrite what it can
 generate: .venv/.dev ## rewrite the generated files
 	@$(BIN)/python docs/generate.py
 
-lock: .venv/.tools ## resolve the dependencies anew
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --upgrade \
+lock: .venv/.tools ## bring requirements.lock in step with pyproject.toml (ARGS=--upgrade takes newer versions)
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev $(ARGS) \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    pyproject.toml -o requirements.lock
 
