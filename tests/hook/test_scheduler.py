@@ -7,6 +7,7 @@ import math
 import weakref
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.hook import fakes
@@ -92,6 +93,30 @@ def test_a_used_handle_counts_as_taken_up_only_when_the_connector_could_reach_it
     use = of(HoldUse, WatchedScheduler().serve(fakes.Request(params=params), external=1199))
     assert use.processed is processed
     assert (use.handle.engine_id, use.handle.tokens, use.input_tokens) == ("d0", 1199, 1250)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"remote_engine_id": None},
+        {"remote_request_id": ""},
+        {"remote_block_ids": [[1], 2, "x"], "remote_num_tokens": "many", "remote_blocks_expiry_time": []},
+        {"remote_block_ids": {"a": 1}, "remote_request_id": 5},
+        {"remote_request_id": "lone \ud800 surrogate"},
+    ],
+)
+def test_whatever_a_client_puts_into_a_handle_raises_nowhere(changes: dict[str, Any]) -> None:
+    watched = WatchedScheduler()
+    events = watched.serve(fakes.Request(params=fakes.handle("d0", "d-r0", **changes)))
+    assert of(Request, events).leg is Leg.PREFILL
+    assert watched.guard.errors == 0
+    for event in events:
+        msgspec.json.encode(event)
+
+
+def test_what_another_connector_returns_is_no_hold() -> None:
+    events = WatchedScheduler().serve(fakes.Request(), answer=(True, {"first_token": 7}))
+    assert [type(event) for event in events] == [Request]
 
 
 def test_an_aborted_request_is_sent_with_what_it_had_and_leaves_no_hold() -> None:

@@ -90,9 +90,7 @@ class Emitter:
             if now_ns >= self._retry_ns:
                 self._send(now_ns, SEND_TIMEOUT_S)
         except Exception as error:
-            self._errors += 1
-            if self._errors in (1, 100):
-                self._log.warning("turnscope: the background thread met %r; it goes on", error)
+            self._count(error)
 
     def close(self, deadline_ns: int) -> None:
         """Say that the process goes away and send what is left, until monotonic ``deadline_ns``. Never raises."""
@@ -105,6 +103,11 @@ class Emitter:
                 if not self._send(time.monotonic_ns(), min(CLOSE_TIMEOUT_S, left / 1e9)):
                     time.sleep(0.05)
         self._sender.close()
+
+    def _count(self, error: Exception) -> None:
+        self._errors += 1
+        if self._errors in (1, 100, 10_000):
+            self._log.warning("turnscope: the background thread met %r (error %d); it goes on", error, self._errors)
 
     # --- what the process says of itself ------------------------------------------------------------
     def _guards(self) -> list[Guard]:
@@ -166,8 +169,9 @@ class Emitter:
                 try:
                     body = entry.build(entry.payload)
                 except Exception as error:
+                    # Lost, but nothing that could hurt serving: what a client sent must not switch a hook off.
                     self._unbuilt += 1
-                    watch.guard.failed(error)
+                    self._count(error)
                     continue
                 events.append(_event(watch, entry.seq, entry.mono_ns, offset, body))
                 self._pause()

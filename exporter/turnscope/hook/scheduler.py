@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
-from turnscope.hook.values import block_counts, count, handle, seconds_to_ns, text
+from turnscope.hook.values import block_counts, count, handle, named, seconds_to_ns, text
 from turnscope.model import Emitter, Engine, EngineState, Hold, HoldUse, Request
 from turnscope.semconv import HoldKind, Leg
 
@@ -118,9 +118,9 @@ class SchedulerWatch:
                             getattr(request, "skip_reading_prefix_cache", None),
                         )  # fmt: skip
                         push_request(freed)
-                        if given is not None and name in scheduler.requests:
+                        if given is not None and name in scheduler.requests and "do_remote_decode" in given:
                             push_hold(freed)
-                        if params and added[1] and params.get("remote_block_ids"):
+                        if params and added[1] and params.get("remote_block_ids") and named(params):
                             push_use(freed)
                 except Exception as error:
                     guard.failed(error)
@@ -146,7 +146,7 @@ class SchedulerWatch:
         reason = _finish_reason(freed.status)
         scheduled = next((event for event in added.events if event.type == _SCHEDULED), None)
         return Request(
-            request_id=freed.request_id,
+            request_id=text(freed.request_id) or "",
             leg=_leg(added),
             session_id=text(freed.session_id),
             traceparent=text((freed.trace_headers or {}).get("traceparent")),
@@ -192,8 +192,7 @@ class SchedulerWatch:
         freed = _Freed(*payload)
         stats = _known(_Added(*freed.added).prefill_stats)
         given = handle(freed.params)
-        if given is None:
-            raise ValueError("a handle with blocks and without an identity")
+        assert given is not None, "only pushed for a handle with an identity"
         return HoldUse(
             request_id=freed.request_id,
             handle=given,

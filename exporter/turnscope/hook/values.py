@@ -31,8 +31,8 @@ def seconds_to_ns(value: Any) -> int | None:
 
 
 def text(value: Any) -> str | None:
-    """A non-empty string, or None."""
-    return str(value) if value is not None and value != "" else None
+    """A non-empty string that a message can carry, or None. Clients choose some ids: lone surrogates become ``?``."""
+    return str(value).encode("utf-8", "replace").decode() if value is not None and value != "" else None
 
 
 def block_counts(value: Any) -> list[int] | None:
@@ -41,21 +41,25 @@ def block_counts(value: Any) -> list[int] | None:
         return None
     if value and not isinstance(value[0], list | tuple):
         return [len(value)]
-    return [len(group) for group in value]
+    return [len(group) if isinstance(group, list | tuple) else 0 for group in value]
+
+
+def named(params: dict[str, Any]) -> bool:
+    """Whether the parameters name a remote request."""
+    return bool(params.get("remote_engine_id")) and bool(params.get("remote_request_id"))
 
 
 def handle(params: Any) -> Handle | None:
     """The handle in ``kv_transfer_params``, or None when they name no remote request."""
     if not isinstance(params, dict):
         return None
-    engine_id, request_id = text(params.get("remote_engine_id")), text(params.get("remote_request_id"))
-    if engine_id is None or request_id is None:
+    if not named(params):
         return None
     blocks = block_counts(params.get("remote_block_ids"))
     expiry_ns = seconds_to_ns(params.get("remote_blocks_expiry_time"))
     return Handle(
-        engine_id=engine_id,
-        request_id=request_id,
+        engine_id=text(params["remote_engine_id"]) or "",
+        request_id=text(params["remote_request_id"]) or "",
         tokens=count(params.get("remote_num_tokens")),
         blocks=None if blocks is None else sum(blocks),
         expiry_s=None if expiry_ns is None else expiry_ns / 1e9,
