@@ -133,6 +133,7 @@ class Assembler:
         self._turns.apply(turn, event, arrival_ns)
         if isinstance(event.body, Attempt):
             self._settler.attempt(turn, event.body, arrival_ns)
+        self._turns.reopen(turn)
         if not turn.counted:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
@@ -142,6 +143,7 @@ class Assembler:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", TURN)])
         self._turns.put(turn)
         self._closing.dirty.add(key)
+        self._closing.settle()
 
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:
         """Whether it is older than what is remembered: it opens nothing."""
@@ -157,8 +159,9 @@ class Assembler:
         target = self._matching.find(turn)
         if target is not None:
             self._merge(turn, target, now_ns)
-            return
-        self._closing.close_turn(turn)
+        else:
+            self._closing.close_turn(turn)
+        self._closing.settle()
 
     def _merge(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
         """An attempt that did not name its P leg, and the leg that it turned out to have been."""
@@ -187,11 +190,14 @@ class Assembler:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
             return
         hold = self._holds.apply(event, body, arrival_ns)
-        self._closing.dirty_holds.add(hold.hold_id)
+        self._holds.reopen(hold)
         if not hold.counted:
             self._push(self._holds.schedule(hold, arrival_ns), HOLD, hold.hold_id)
-        elif body.phase != LATE:
+            return
+        if body.phase != LATE:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
+        self._closing.dirty_holds.add(hold.hold_id)
+        self._closing.settle()
 
     def _engine_says(self, event: Event, body: EngineState, arrival_ns: int) -> None:
         engine = self._engines.get(event.engine.id if event.engine else None)
@@ -205,14 +211,12 @@ class Assembler:
 
     def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
         for hold in self._holds.lose(engine_id, survivor, wall_ns):
-            self._closing.dirty_holds.add(hold.hold_id)
             self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
 
     # --- time -----------------------------------------------------------------------------------------
     def tick(self, now_ns: int) -> None:
         """Finalise what is due."""
         self._run(now_ns)
-        self._closing.settle()
         self._emitters.flush()
 
     def _push(self, due_ns: int | None, kind: str, key: str) -> None:
@@ -233,6 +237,7 @@ class Assembler:
                 if hold is not None and hold.due_ns == due_ns:
                     self._closing.settle()
                     self._closing.close_hold(hold)
+                    self._closing.settle()
             elif kind == EMITTER:
                 if self._emitters.next_due_ns(key) == due_ns:
                     self._emitters.give_up(key, due_ns)

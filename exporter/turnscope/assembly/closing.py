@@ -12,14 +12,18 @@ from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, State, TurnState
 from turnscope.assembly.status import note_answer, note_reason
 from turnscope.assembly.suspicions import Suspicions
-from turnscope.assembly.turns import Turns
+from turnscope.assembly.turns import Turns, anchored
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Contribution, Turn
 from turnscope.semconv import Status
 
 
 class Closing:
-    """What changed waits in ``dirty`` until ``settle``; closing looks at settled state only."""
+    """What changed waits in ``dirty`` until ``settle``; closing looks at settled state only.
+
+    Settling happens when something is due and when a fact is late, never by a mere tick: so revisions are the same
+    however often ``tick`` is called, and at replay.
+    """
 
     def __init__(
         self,
@@ -53,25 +57,20 @@ class Closing:
                 turn = self._turns.get(key)
                 if turn is None or turn.closed == "fragment":
                     continue
-                touched = self._settler.note(turn)
-                self.dirty |= {other for other in touched if other not in again and other not in keys}
+                self.dirty |= self._settler.note(turn)
                 if turn.counted:
                     again.add(key)
         for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
-            again |= self._turns_of(hold)
+            again |= self._holds.suspects(hold)
             self._revise_hold(hold)
         self.dirty_holds = set()
         for key in sorted(again):
             counted = self._turns.get(key)
-            if counted is not None and counted.counted and counted.closed != "attempt":
+            if counted is not None and counted.counted:
                 self._revise(counted)
 
     def _known_hold(self, key: str) -> HoldState | None:
         return self._state.old_holds.get(key)
-
-    def _turns_of(self, hold: HoldState) -> set[str]:
-        """Counted turns that a hold's news may make suspicious."""
-        return {use.turn_id for use in self._settler.users(hold.hold_id)} | {self._holds.leaver(hold) or ""}
 
     # --- turns ----------------------------------------------------------------------------------------
     def close_turn(self, turn: TurnState) -> None:
@@ -79,7 +78,7 @@ class Closing:
         turn.counted = True
         if turn.attempt is not None and not self._settler.is_final(turn.attempt):
             turn.closed = "attempt"
-        elif turn.prefill is None and turn.attempt is None:
+        elif not anchored(turn):
             turn.closed = "fragment"
             kind = "decode" if turn.decodes else "transfer"
             self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", kind)])
@@ -119,7 +118,7 @@ class Closing:
 
     def _revise(self, turn: TurnState) -> None:
         """A newer row, if later facts changed it."""
-        if turn.closed == "fragment":
+        if turn.closed != "turn":
             return
         self._latch(turn)
         old = turn.row
@@ -163,19 +162,20 @@ class Closing:
             self._ledger.count(f"fragment:{hold.hold_id}", [one("turnscope_fragments_total", "hold")])
             return
         hold.outcome = self._holds.outcome(hold)
-        hold.revision, hold.written_ns = 1, hold.last_ns
-        record = self._holds.record(hold)
+        hold.revision = 1
+        hold.row = record = self._holds.record(hold)
         self._ledger.count(f"hold:{hold.hold_id}", counts.hold(record), hold=record)
-        self.dirty |= {key for key in self._turns_of(hold) if key in self._state.old_turns}
+        for key in sorted(self._holds.suspects(hold)):
+            turn = self._turns.get(key)
+            if turn is not None and turn.counted:
+                self._revise(turn)
 
     def _revise_hold(self, hold: HoldState) -> None:
-        if hold.fragment:
+        if hold.fragment or hold.row is None:
             return
-        before = self._holds.record(hold)
         hold.outcome = self._holds.outcome(hold)
-        after = self._holds.record(hold)
-        if before != after or hold.last_ns > hold.written_ns:
+        record = self._holds.record(hold)
+        if record != hold.row:
             hold.revision += 1
-            hold.written_ns = hold.last_ns
-            after.revision = hold.revision
-            self._ledger.revise(hold=after)
+            record.revision, hold.row = hold.revision, record
+            self._ledger.revise(hold=record)

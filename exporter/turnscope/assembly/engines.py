@@ -44,8 +44,11 @@ class Engines:
             return False
         known.last_ns = max(known.last_ns, arrival_ns)
         known.last_wall_ns = max(known.last_wall_ns, event.wall_ns)
-        if engine.generation not in known.starts:
+        first = known.starts.get(engine.generation)
+        if first is None:
             return self._start(known, event, engine)
+        if event.wall_ns < first:
+            known.starts[engine.generation] = event.wall_ns
         if engine.generation == known.engine.generation and event.emitter.kind == SCHEDULER:
             known.engine = msgspec.structs.replace(engine, rank=None)
         return False

@@ -75,7 +75,7 @@ def _holder_lost(turn: TurnState, previous: Past | None, engines: Engines) -> bo
     if engine is None:
         return False
     left = previous.ended_ns if previous is not None else None
-    restarted = left is not None and engine.starts[engine.engine.generation] > left
+    restarted = len(engine.starts) > 1 and left is not None and engine.starts[engine.engine.generation] > left
     return engine.gone or restarted
 
 

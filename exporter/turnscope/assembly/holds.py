@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from turnscope import semconv
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, Report, State
-from turnscope.assembly.turns import Turns, decode, turn_id
+from turnscope.assembly.turns import Turns, decode, hold_id_of, turn_id
 from turnscope.model import Event, Hold, HoldRecord
 from turnscope.semconv import Direction, HoldKind, HoldOutcome, TransferState
 
@@ -35,7 +34,7 @@ class Holds:
     def apply(self, event: Event, body: Hold, arrival_ns: int) -> HoldState:
         """Add one step; the hold, whether open or counted."""
         engine_id, generation = (event.engine.id, event.engine.generation) if event.engine else ("", "")
-        key = semconv.hold_key(engine_id, body.request_id).hex()
+        key = hold_id_of(engine_id, body.request_id)
         hold = self._state.holds.get(key) or self._state.old_holds.get(key)
         if hold is None:
             hold = HoldState(
@@ -58,8 +57,18 @@ class Holds:
             if gone_ns is not None:
                 hold.lost_wall_ns = gone_ns
         elif body.phase in (RELEASED, EXPIRED):
-            rank = event.engine.rank if event.engine else None
-            hold.reports[str(rank) if rank is not None else event.emitter.id] = Report(
+            self._report(hold, event, body)
+        else:
+            hold.late_notices += 1
+        return hold
+
+    def _report(self, hold: HoldState, event: Event, body: Hold) -> None:
+        """One rank's word; of several the earliest: blocks are given up once."""
+        rank = event.engine.rank if event.engine else None
+        key = str(rank) if rank is not None else event.emitter.id
+        before = hold.reports.get(key)
+        if before is None or event.wall_ns < before.wall_ns:
+            hold.reports[key] = Report(
                 body.phase == EXPIRED,
                 event.wall_ns,
                 event.mono_ns,
@@ -67,9 +76,13 @@ class Holds:
                 body.readers_seen,
                 body.readers_expected,
             )
-        else:
-            hold.late_notices += 1
-        return hold
+
+    def reopen(self, hold: HoldState) -> None:
+        """A fragment whose begin has come after all is a hold, not counted yet."""
+        if hold.fragment and hold.held_ns is not None:
+            hold.fragment = hold.counted = False
+            del self._state.old_holds[hold.hold_id]
+            self._state.holds[hold.hold_id] = hold
 
     def schedule(self, hold: HoldState, now_ns: int) -> int | None:
         """When to look at it next: held and nothing else is known, never."""
@@ -125,11 +138,20 @@ class Holds:
             return turn_id(hold.engine_id, hold.request_id)
         return self._state.left_by.get(hold.hold_id)
 
+    def suspects(self, hold: HoldState) -> set[str]:
+        """Turns that what is known of the hold may make suspicious."""
+        users = self._settler.users(hold.hold_id)
+        if hold.kind is HoldKind.LEASE:
+            return {turn_id(hold.engine_id, hold.request_id)} if hold.late_notices else set()
+        if not users or (len(users) == 1 and not hold.late_notices and self.outcome(hold) is HoldOutcome.READ):
+            return set()
+        return {use.turn_id for use in users}
+
     def lease_id(self, engine_id: str | None, request_id: str | None) -> str | None:
         """Of the lease that a P leg leaves."""
         if engine_id is None or request_id is None:
             return None
-        return semconv.hold_key(engine_id, request_id).hex()
+        return hold_id_of(engine_id, request_id)
 
     def record(self, hold: HoldState) -> HoldRecord:
         """As stored."""

@@ -90,7 +90,7 @@ class Settler:
             return touched
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
-        if left_id is not None and self._state.left_by.get(left_id) != turn.turn_id:
+        if left_id is not None and left_id not in self._state.left_by:
             self._state.left_by[left_id] = turn.turn_id
             touched |= {use.turn_id for use in self._state.uses.get(left_id, ())}
         key, source = self._session(turn, used)

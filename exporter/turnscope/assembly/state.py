@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from turnscope.assembly.sequence import Sequence
-from turnscope.model import Attempt, Emitter, Engine, HoldUse, Request, Transfer, Turn
+from turnscope.model import Attempt, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
 from turnscope.semconv import HoldKind
 
 
@@ -46,7 +46,7 @@ class EngineState(msgspec.Struct, kw_only=True):
     last_ns: int
     last_wall_ns: int
     starts: dict[str, int]
-    """Generation to the wall time of the first event seen of it."""
+    """Generation to the wall time of the earliest event seen of it."""
     gone: bool = False
     """It said that it stops, or was silent for too long."""
     handles_in: int = 0
@@ -178,8 +178,7 @@ class HoldState(msgspec.Struct, kw_only=True):
     fragment: bool = False
     revision: int = 0
     outcome: str | None = None
-    written_ns: int = 0
-    """``last_ns`` as of the newest row."""
+    row: HoldRecord | None = None
 
     @property
     def complete(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from turnscope import semconv
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import fetch_reads, turn_split, used_hold
 from turnscope.assembly.outcome import FINISHED
@@ -10,7 +9,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, read_of
 from turnscope.assembly.state import HoldState, Leg, State, TurnState
 from turnscope.assembly.tokens import LOAD_FAILED
-from turnscope.assembly.turns import decode, given_handle
+from turnscope.assembly.turns import decode, given_handle, hold_id_of
 from turnscope.model import Transfer
 from turnscope.semconv import Direction, Suspicion, TransferState
 
@@ -71,7 +70,7 @@ class Suspicions:
         """D read P's blocks after the lease had lapsed."""
         if turn.prefill_engine_id is None or turn.prefill_request_id is None:
             return False
-        lease = self._hold(semconv.hold_key(turn.prefill_engine_id, turn.prefill_request_id).hex())
+        lease = self._hold(hold_id_of(turn.prefill_engine_id, turn.prefill_request_id))
         if lease is None or not lease.late_notices or not any(r.expired for r in lease.reports.values()):
             return False
         states = {read.transfer.state for read in turn.reads if read.transfer.direction is Direction.HANDOFF}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -20,14 +21,21 @@ NO_DECODE: Final = ("error", "abort")
 """Finish reasons of a P leg after which no D leg comes."""
 
 
+@lru_cache(maxsize=16_384)
 def turn_id(engine_id: str, request_id: str) -> str:
     """Of the turn whose P leg is (engine, request)."""
     return semconv.turn_key(engine_id, request_id).hex()
 
 
+@lru_cache(maxsize=16_384)
+def hold_id_of(engine_id: str, request_id: str) -> str:
+    """Of the hold or lease that (engine, request) left on its engine."""
+    return semconv.hold_key(engine_id, request_id).hex()
+
+
 def hold_id(handle: Handle) -> str:
     """Of the hold that a handle names."""
-    return semconv.hold_key(handle.engine_id, handle.request_id).hex()
+    return hold_id_of(handle.engine_id, handle.request_id)
 
 
 def given_handle(turn: TurnState) -> Handle | None:
@@ -52,6 +60,11 @@ def left_handle(turn: TurnState) -> Handle | None:
     if turn.prefill is not None and turn.prefill.request.leg is semconv.Leg.WHOLE:
         return None
     return turn.attempt.handle_out if turn.attempt is not None else None
+
+
+def anchored(turn: TurnState) -> bool:
+    """Whether it has what makes it a turn: the P leg (or whole request), else the proxy's word."""
+    return turn.prefill is not None or turn.attempt is not None
 
 
 class Turns:
@@ -109,6 +122,13 @@ class Turns:
         self._state.turns.pop(turn.turn_id, None)
         first = self._state.old_turns.get(turn.turn_id, (self._state.now_ns, b""))[0]
         self._state.old_turns[turn.turn_id] = first, _ENCODER.encode(turn)
+
+    def reopen(self, turn: TurnState) -> None:
+        """A fragment whose anchor has come after all is a turn, not counted yet."""
+        if turn.closed == "fragment" and anchored(turn):
+            turn.counted, turn.closed = False, None
+            self._state.old_turns.pop(turn.turn_id, None)
+            self._state.turns[turn.turn_id] = turn
 
     def apply(self, turn: TurnState, event: Event, arrival_ns: int) -> None:
         """Add what the event says."""
@@ -201,7 +221,7 @@ class Turns:
         """D has not read yet, and P still holds the blocks for it: it queues. Bounded, should the release be lost."""
         if turn.decode_request_id is not None or turn.prefill_engine_id is None or turn.prefill_request_id is None:
             return False
-        lease = semconv.hold_key(turn.prefill_engine_id, turn.prefill_request_id).hex()
+        lease = hold_id_of(turn.prefill_engine_id, turn.prefill_request_id)
         held = self._state.holds.get(lease)
         if held is None or held.reports or held.lost_wall_ns is not None:
             return False

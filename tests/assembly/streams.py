@@ -1,0 +1,95 @@
+"""Generated traffic: conversations of a pair, and the ways in which their events may arrive."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.builders import Pair, read, request
+from turnscope.model import Event, Hold
+from turnscope.semconv import Direction, HoldKind, Leg, TransferState
+
+TURN_MS = 2000
+
+
+class Stream(list[Event]):
+    """Events that a failing test can show on one line each."""
+
+    def __repr__(self) -> str:
+        lines = []
+        for event in self:
+            body = event.body
+            what = {f: getattr(body, f, None) for f in ("request_id", "phase", "state", "finish_reason", "prefill")}
+            told = " ".join(f"{name}={value}" for name, value in what.items() if value is not None)
+            who = f"{event.emitter.id[-2:]}/{event.seq} {event.mono_ns / 1e6:.0f} ms"
+            lines.append(f"{who} {type(body).__name__} {told}")
+        return "\n".join(lines)
+
+
+@st.composite
+def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
+    """Up to four turns of one session: fetched, local, failed, aborted, repeated, unattributed."""
+    events: list[Event] = []
+    prompt, given = draw(st.integers(1, 2000)), None
+    session = draw(st.sampled_from([name, name, None]))
+    for index in range(draw(st.integers(1, 4))):
+        n, at = f"{name}{index}", index * TURN_MS
+        offered = given.tokens if given is not None and given.tokens is not None else 0
+        fetched = draw(st.sampled_from([0, min(offered, prompt)])) if given is not None else 0
+        local = draw(st.integers(0, prompt - fetched))
+        finish = draw(st.sampled_from(["stop", "stop", "length", "abort", "error"]))
+        fields: dict[str, Any] = {}
+        if draw(st.booleans()):
+            fields["computed_tokens"] = draw(st.one_of(st.none(), st.integers(-5, 2 * prompt)))
+        events += pair.turn(
+            n,
+            at_ms=at,
+            prompt=prompt,
+            local=local,
+            fetched=fetched,
+            output=draw(st.integers(1, 500)),
+            given=given,
+            session=session,
+            handle_seen=draw(st.booleans()),
+            decode_finish=finish,
+            prefill=fields,
+        )
+        if given is not None and draw(st.integers(0, 5)) == 0:
+            state = draw(st.sampled_from(list(TransferState)))
+            body = _read(f"p{n}", given.engine_id, given.request_id, state)
+            events.append(pair.pw.say(body, at + 120))
+        if draw(st.integers(0, 9)) == 0:
+            events += draw(st.sampled_from([pair.expired, pair.late_notice]))(f"d{n}", at + 1500)
+        held = prompt + 1
+        given = draw(st.sampled_from([None, pair.handle(n, held), pair.handle(n, held)]))
+        prompt += draw(st.integers(1, 600))
+    if draw(st.booleans()):
+        events.append(pair.d.say(request(f"x{name}", leg=Leg.DECODE), 100))
+        events.append(pair.d.say(Hold(request_id=f"y{name}", kind=HoldKind.HOLD, phase="released"), 100))
+    return events
+
+
+def _read(local: str, engine_id: str, request_id: str, state: TransferState) -> Any:
+    return read(Direction.REVERSE_FETCH, local=local, remote=(engine_id, request_id), state=state, bytes=1)
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> Stream:
+    """All events of one to three conversations, with a heartbeat of each process, in the order of their times."""
+    pair = Pair(proxy=draw(st.booleans()))
+    events = pair.start()
+    for name in "abc"[: draw(st.integers(1, 3))]:
+        events += draw(conversation(pair, name))
+    events += [process.beat(5 * TURN_MS) for process in pair.processes]
+    return Stream(sorted(events, key=lambda e: (e.mono_ns, e.emitter.id, e.seq)))
+
+
+@st.composite
+def disorder(draw: st.DrawFn, events: Stream) -> Stream:
+    """Any order, some of them twice."""
+    twice = draw(st.lists(st.sampled_from(events), max_size=8))
+    shuffled = Stream([*events, *twice])
+    Random(draw(st.integers(0, 2**32))).shuffle(shuffled)
+    return shuffled

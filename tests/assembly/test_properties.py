@@ -1,0 +1,132 @@
+"""What holds for every stream of events, whatever the order, the pauses and the repetitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import accumulate
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.assembly.run import totals
+from tests.assembly.streams import disorder, traffic
+from tests.builders import MS, SECOND
+from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.catalog import METRICS, label_sets, legal
+from turnscope.model import Event, Fact, Final, Turn
+from turnscope.semconv import Path, Reason, Role
+
+many = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+END_NS = 7 * 60 * SECOND
+"""Longer than anything is awaited, shorter than memory."""
+
+
+def arrive(assembler: Assembler, events: list[Event], arrivals_ns: list[int]) -> list[Fact]:
+    """Feed each event at its time, tick now and then, and wait until all is finalised."""
+    facts: list[Fact] = []
+    for number, (event, at) in enumerate(zip(events, arrivals_ns, strict=True)):
+        assembler.feed(event, at)
+        if number % 7 == 0:
+            assembler.tick(at)
+            facts += assembler.take()
+    assembler.tick(arrivals_ns[-1] + END_NS)
+    return facts + assembler.take()
+
+
+def within_grace(events: list[Event]) -> list[int]:
+    """One after the other, all within four seconds."""
+    return [4 * SECOND * n // len(events) for n in range(len(events))]
+
+
+def pauses(count: int) -> st.SearchStrategy[list[int]]:
+    """Arrival times with any pauses, up to a minute and a half each."""
+    steps = (0, 0, MS, MS, SECOND, 6 * SECOND, 90 * SECOND)
+
+    def arrivals(seed: int) -> list[int]:
+        return list(accumulate(Random(seed).choices(steps, k=count)))
+
+    return st.integers(0, 2**32).map(arrivals)
+
+
+def law_holds(turn: Turn) -> bool:
+    parts = (turn.local_hit_tokens, turn.fetched_tokens, turn.external_tokens, turn.computed_tokens)
+    if all(part is None for part in parts):
+        return True
+    known = [part for part in parts if part is not None]
+    return len(known) == 4 and min(known) >= 0 and sum(known) == turn.prompt_tokens
+
+
+@many
+@given(st.data())
+def test_the_token_law_holds_for_every_turn_and_every_revision(data: st.DataObject) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    facts = arrive(Assembler(AssemblySettings()), events, data.draw(pauses(len(events))))
+    turns = [fact.turn for fact in facts if fact.turn is not None]
+    assert turns
+    assert [turn for turn in turns if not law_holds(turn)] == []
+    assert all(legal(Path(turn.path), Reason(turn.reason)) for turn in turns)
+
+
+@many
+@given(st.data())
+def test_each_key_is_final_once_and_nothing_is_ever_taken_back(data: st.DataObject) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    facts = arrive(Assembler(AssemblySettings()), events, data.draw(pauses(len(events))))
+    finals = [fact for fact in facts if isinstance(fact, Final)]
+    assert [key for key, count in Counter(final.key for final in finals).items() if count > 1] == []
+    assert min(add.value for final in finals for add in final.contributions) >= 0
+
+
+@many
+@given(st.data())
+def test_order_and_pauses_make_no_difference_to_what_is_counted_within_the_grace(data: st.DataObject) -> None:
+    ordered = data.draw(traffic())
+    shuffled = data.draw(disorder(ordered))
+    again = sorted(shuffled, key=lambda e: (e.mono_ns, e.emitter.id, e.seq))
+    one = arrive(Assembler(AssemblySettings()), shuffled, within_grace(shuffled))
+    other = arrive(Assembler(AssemblySettings()), again, within_grace(again))
+    assert totals(one) == totals(other)
+    late = [key for key in totals(one) if "late_facts" in key[0] or "reclassified" in key[0]]
+    assert late == []
+
+
+@many
+@given(st.data())
+def test_replay_of_a_journal_adds_exactly_what_was_not_counted(data: st.DataObject) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    arrivals = data.draw(pauses(len(events)))
+    whole = totals(arrive(Assembler(AssemblySettings()), events, arrivals))
+    crash, checkpoint = sorted(data.draw(st.tuples(*2 * (st.integers(0, len(events)),))), reverse=True)
+    before, saved, facts = Assembler(AssemblySettings()), b"", list[Fact]()
+    for number in range(crash):
+        if number == checkpoint:
+            before.tick(arrivals[number - 1] if number else 0)
+            facts += before.take()
+            saved = before.snapshot()
+        before.feed(events[number], arrivals[number])
+        if number % 5 == 0:
+            before.tick(arrivals[number])
+            facts += before.take()
+    after = Assembler(AssemblySettings())
+    begin = checkpoint if saved else 0
+    if saved:
+        after.restore(saved)
+    for fact in facts:
+        if isinstance(fact, Final):
+            after.mark_counted(fact.key, arrivals[-1])
+    facts += arrive(after, events[begin:], arrivals[begin:]) if begin < len(events) else []
+    assert totals(facts) == whole
+
+
+@many
+@given(st.data())
+def test_every_label_set_is_one_that_the_catalogue_knows_in_advance(data: st.DataObject) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    facts = arrive(Assembler(AssemblySettings()), events, data.draw(pauses(len(events))))
+    engines = {"prefill-0": Role.PREFILL, "decode-0": Role.DECODE}
+    known = {(name, *labels) for name, metric in METRICS.items() for labels in label_sets(metric, engines)}
+    assert totals(facts).keys() - known == set()
