@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServ
 
 from turnscope.cli.doctor import DEFAULT_ADDRESS, ask
 from turnscope.cli.errors import Sorry
+from turnscope.config import split_address
 from turnscope.decode import codec, jsonlines
 
 _TIMEOUT_S: Final = 10.0
@@ -75,7 +76,11 @@ def check(path: Path) -> Summary:
 def send(path: Path, to: str, *, speed: float) -> Summary:
     """Send every line to the sidecar at ``to``; raises ``Sorry`` when it does not take one."""
     sent = Summary()
-    with grpc.insecure_channel(to.removeprefix("http://")) as channel:
+    try:
+        split_address(address := to.rpartition("://")[2].rstrip("/"))
+    except ValueError as error:
+        raise Sorry(f"--to: {error}") from None
+    with grpc.insecure_channel(address) as channel:
         stub = LogsServiceStub(channel)
         started = time.monotonic()
         first_ns: int | None = None

@@ -1,0 +1,154 @@
+"""``turnscope serve``: what it keeps when it ends, and what it says when it cannot begin."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.builders import Pair
+from tests.cli.served import Served, free_port, run, served
+from turnscope.cli.errors import Sorry
+from turnscope.cli.main import build
+from turnscope.cli.options import load
+from turnscope.cli.sidecar import Sidecar
+from turnscope.config import Settings
+from turnscope.decode import codec, jsonlines
+from turnscope.store import StoreReader
+
+
+def stored_turns(sidecar: Served) -> int:
+    reader = StoreReader(str(sidecar.data / "store"))
+    try:
+        return reader.totals().turns
+    finally:
+        reader.close()
+
+
+def test_told_to_stop_it_has_everything_acknowledged_in_its_store(tmp_path: Path) -> None:
+    pair = Pair()
+    recording = tmp_path / "run.jsonl"
+    with served(tmp_path, "--grace-seconds", "0", "--record", str(recording)) as sidecar:
+        batches = [pair.start(), *(pair.turn(str(n), at_ms=1000 * n) for n in range(5))]
+        for events in batches:
+            sidecar.send(events)
+        assert sidecar.end(signal.SIGTERM) == 0
+        assert "Traceback" not in sidecar.log.read_text()
+        recorded = [
+            e for line in recording.read_bytes().splitlines() for e in codec.decode(jsonlines.read(line)).events
+        ]
+        assert recorded == [e for events in batches for e in events]
+    assert stored_turns(sidecar) == 5
+
+
+def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    pair = Pair()
+    with served(tmp_path, "--grace-seconds", "0.2") as sidecar:
+        sidecar.send(pair.start())
+        first, second = pair.turn("1", at_ms=1000), pair.turn("2", at_ms=2000)
+        sidecar.send(first)
+        sidecar.settled(1)
+        sidecar.send(second[:4])
+        assert sidecar.end(signal.SIGKILL) == -signal.SIGKILL
+        sidecar.start()
+        assert sidecar.counts()["turnscope_turns"] == 0
+        sidecar.send(first)
+        sidecar.send(second)
+        sidecar.settled(1)
+        assert sidecar.counts()["turnscope_prompt_tokens"] == 1000
+        assert sidecar.end(signal.SIGTERM) == 0
+    assert stored_turns(sidecar) == 2
+
+
+def test_a_port_in_use_is_one_sentence_and_code_2(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = run("serve", "--http", address, "--otlp-grpc", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"turnscope: cannot listen on {address} (Address already in use): "
+        "stop what uses it or choose another address with --http\n"
+    )
+    assert not (tmp_path / "data").exists()
+
+
+def sorry(tmp_path: Path, **given: object) -> str:
+    """What a person is told when the sidecar cannot be made with these settings."""
+    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data", **given}
+    with pytest.raises(Sorry) as caught:
+        Sidecar(load(settings))
+    return str(caught.value)
+
+
+def test_a_taken_otlp_port_is_named_with_its_option(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        told = sorry(tmp_path, otlp_grpc=address)
+    assert told.startswith(f"cannot listen on {address}")
+    assert told.endswith("--otlp-grpc")
+
+
+def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    http = f"127.0.0.1:{free_port()}"
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"data_dir": tmp_path / "file" / "x"}, "file/x/journal cannot be written (Not a directory)"),
+        ({"store": str(tmp_path / "file" / "x")}, "(--store)"),
+        ({"record": tmp_path / "gone" / "r.jsonl"}, "choose another file with --record"),
+        ({"export_otlp": "ftp://h"}, "--export-otlp: 'ftp://h' is not an OTLP endpoint"),
+    ]
+    for given, part in cases:
+        assert part in sorry(tmp_path, http=http, **given)
+    free_again = Sidecar(load({"http": http, "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}))
+    free_again.start()
+    free_again.close()
+
+
+def test_two_sidecars_do_not_share_a_journal(tmp_path: Path) -> None:
+    first = Sidecar(load({"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}))
+    first.start()
+    assert "in use by another sidecar" in sorry(tmp_path)
+    first.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("http", "9464", "--http: '9464' is not an address"),
+        ("otlp_grpc", "localhost:port", "--otlp-grpc: 'localhost:port' is not an address"),
+        ("engine_names", "p", "--engine-names: 'p' is not of the form ENGINE_ID=NAME"),
+        ("export_otlp_headers", "key", "--export-otlp-headers: 'key' is not of the form NAME=VALUE"),
+        ("trace_queue", "many", "--trace-queue: Input should be a valid integer"),
+        ("trace_queue", "0", "--trace-queue: Input should be greater than or equal to 1"),
+        ("log_level", "loud", "--log-level: 'loud' is not one of debug, info, warning, error"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(name: str, value: str, told: str) -> None:
+    with pytest.raises(Sorry) as caught:
+        load({name: value})
+    assert str(caught.value).startswith(told)
+
+
+def test_settings_come_from_the_environment_and_options_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNSCOPE_HTTP", "127.0.0.1:1")
+    monkeypatch.setenv("TURNSCOPE_ENGINE_NAMES", "p=east, d=west")
+    assert load({}).http == "127.0.0.1:1"
+    assert load({"http": "127.0.0.1:2"}).http == "127.0.0.1:2"
+    assert load({}).engine_names == {"p": "east", "d": "west"}
+    monkeypatch.setenv("TURNSCOPE_TRACE_QUEUE", "many")
+    with pytest.raises(Sorry, match="TURNSCOPE_TRACE_QUEUE: "):
+        load({})
+
+
+def test_help_names_every_setting_with_its_variable() -> None:
+    flat = "".join(CliRunner().invoke(build("serve"), ["serve", "--help"]).stdout.split())
+    for name in Settings.model_fields:
+        assert f"--{name.replace('_', '-')}" in flat
+        assert f"(env:TURNSCOPE_{name.upper()})" in flat
