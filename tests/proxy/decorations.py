@@ -21,6 +21,11 @@ def own_provider() -> None:
 
 def decorate(app: Any) -> None:
     """As the variable TEST_DECORATE says."""
+    if os.environ["TEST_DECORATE"] == "middleware":
+        from turnscope.proxy import Middleware
+
+        app.add_middleware(Middleware)
+        return
     own_provider()
     if os.environ["TEST_DECORATE"] == "instrumented":
         from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor

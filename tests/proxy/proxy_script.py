@@ -7,6 +7,7 @@ without the handle. ``--decorate`` names a module whose ``decorate(app)`` is cal
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 from collections.abc import AsyncIterator
@@ -21,9 +22,15 @@ FIRST_TURN = {"do_remote_decode": True, "do_remote_prefill": False, "remote_engi
 
 
 def make_app(prefill_url: str, decode_url: str) -> FastAPI:
-    app = FastAPI()
     handles: dict[str, dict[str, Any]] = {}
     client = httpx.AsyncClient(timeout=20, trust_env=False)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await client.aclose()
+
+    app = FastAPI(lifespan=lifespan)
 
     async def prefill(body: dict[str, Any], handle: dict[str, Any] | None, headers: dict[str, str]) -> httpx.Response:
         params = {**handle, "do_remote_decode": True} if handle else FIRST_TURN

@@ -13,6 +13,8 @@ import pytest
 from tests.proxy.conftest import Proxy, events_of, traceparent
 from turnscope.model import Attempt, Handle, Heartbeat
 
+pytestmark = pytest.mark.timeout(300)  # starts processes
+
 _NUMBERS = itertools.count()
 
 
@@ -256,11 +258,8 @@ def test_engines_get_the_headers_the_proxy_left_out(proxy: Proxy) -> None:
 
 
 def test_headers_the_proxy_set_itself_stay(proxy: Proxy) -> None:
-    mine = {
-        "x_keep_traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
-        "x_keep_x_session_id": "own",
-        "x_keep_x_request_id": "7",
-    }
+    parent = f"00-{'a' * 32}-{'b' * 16}-01"
+    mine = {"x_keep_traceparent": parent, "x_keep_x_session_id": "own", "x_keep_x_request_id": "7"}
     proxy.send({"conversation_id": "other"}, **mine)
     for engine in (proxy.prefill, proxy.decode):
         headers = engine.requests[0].headers

@@ -21,7 +21,9 @@ PLACES: list[tuple[dict[str, Any], dict[str, str], str]] = [
 
 
 def find(body: dict[str, Any], headers: dict[str, str], chain: ResponseChain | None = None) -> Session | None:
-    return find_session(read_client_request(json.dumps(body).encode()), headers, chain or ResponseChain())
+    return find_session(
+        read_client_request(json.dumps(body).encode()), headers, ResponseChain() if chain is None else chain
+    )
 
 
 @pytest.mark.parametrize(("body", "headers", "source"), PLACES)

@@ -57,7 +57,9 @@ def command_line(arguments: Sequence[str]) -> list[str]:
     script = arguments[0]
     if script == "-m" or Path(script).exists():
         return [sys.executable, *arguments]
-    program = None if os.sep in script else shutil.which(script)
+    # As in an activated environment: the commands beside this Python first.
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = None if os.sep in script else shutil.which(script, path=places)
     if program is None:
         raise RunError(f"there is no file {Path(script).absolute()} and no command {script}: check the path.")
     return [program, *arguments[1:]]

@@ -13,7 +13,18 @@ from turnscope.semconv import Leg
 class LegRecord:
     """One request of the proxy to an engine."""
 
-    __slots__ = ("_clock", "cancelled", "end_ns", "failed", "kind", "reader", "request", "start_ns", "status")
+    __slots__ = (
+        "_clock",
+        "cancelled",
+        "end_ns",
+        "failed",
+        "kind",
+        "reader",
+        "request",
+        "start_ns",
+        "status",
+        "x_request_id",
+    )
 
     def __init__(self, kind: Leg, request: LegRequest, clock: Callable[[], int]) -> None:
         self.kind = kind
@@ -24,6 +35,7 @@ class LegRecord:
         self.status: int | None = None
         self.failed = False
         self.cancelled = False
+        self.x_request_id: str | None = None
         self.reader = AnswerReader()
 
     @property

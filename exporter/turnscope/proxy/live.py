@@ -158,6 +158,7 @@ class LiveTurn:
         if REQUEST_HEADER not in headers:
             given = bounded(self.record.headers.get(REQUEST_HEADER, ""))
             headers[REQUEST_HEADER] = given if _fits_header(given) else self.record.turn_id
+        leg.x_request_id = headers[REQUEST_HEADER]
         if not foreign_span and "traceparent" not in headers:
             self.spans.inject(headers, span)
         return LiveLeg(self._hook, self, attempt, leg, span)

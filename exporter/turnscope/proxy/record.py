@@ -214,6 +214,7 @@ class TurnRecord:
 
     def _event(self, attempt: AttemptRecord, *, final: bool, error: BaseException | None) -> Attempt:
         prefill, decode = attempt.prefill, attempt.decode
+        first = prefill or decode
         outcome, stage = self._outcome(attempt, error) if final else _outcome_of_superseded(attempt)
         event = Attempt(
             proxy_turn_id=self.turn_id,
@@ -223,6 +224,7 @@ class TurnRecord:
             session_id=self.session.id if self.session else None,
             session_source=self.session.source if self.session else None,
             prefill=attempt.turn_handle,
+            x_request_id=first.x_request_id if first else None,
             handle_given=prefill.request.handle if prefill else None,
             prefill_status=prefill.status if prefill else None,
             prefill_start_ns=prefill.start_ns if prefill else None,
