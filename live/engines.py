@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 MODEL_NAME = "tiny"
-READY_SECONDS = 420
+READY_SECONDS = 900
 STOP_SECONDS = 20
 WARM_UP = "Before the first real request the engine gets one with a prompt of a few dozen tokens, " * 3
 

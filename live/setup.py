@@ -142,7 +142,18 @@ def _pip(python: Path, *packages: str) -> None:
 
 def _uv(python: Path, *arguments: str) -> None:
     _run(
-        [str(python), "-m", "uv", "pip", "install", "--quiet", "--python", str(python), *arguments],
+        [
+            str(python),
+            "-m",
+            "uv",
+            "pip",
+            "install",
+            "--quiet",
+            "--compile-bytecode",
+            "--python",
+            str(python),
+            *arguments,
+        ],
         f"uv could not install {' '.join(arguments[:4])}",
     )
 

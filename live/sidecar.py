@@ -16,6 +16,7 @@ from live.engines import LiveError, Pair, free_ports, start, stop, tail, wait_re
 from turnscope.measures import reconcile
 
 TURNSCOPE = Path(sys.executable).parent / "turnscope"
+START_SECONDS = 180
 PROXY_SCRIPT = Path(__file__).parent / "proxy.py"
 
 
@@ -60,7 +61,7 @@ def running_sidecar(folder: Path, *, record: Path | None = None, export_otlp: st
     process = start(command, log, {})
     sidecar = Sidecar(f"http://127.0.0.1:{otlp}", f"http://127.0.0.1:{http}", log)
     try:
-        wait_ready(f"{sidecar.url}/readyz", _alive("the sidecar", process, log), seconds=60)
+        wait_ready(f"{sidecar.url}/readyz", _alive("the sidecar", process, log), seconds=START_SECONDS)
         yield sidecar
     finally:
         stop(process)
@@ -75,7 +76,7 @@ def running_proxy(pair: Pair, log: Path, *, endpoint: str | None) -> Iterator[st
     process = start(command, log, {"TURNSCOPE_ENDPOINT": endpoint} if endpoint else {})
     try:
         url = f"http://127.0.0.1:{port}"
-        wait_ready(f"{url}/health", _alive("the proxy", process, log), seconds=60)
+        wait_ready(f"{url}/health", _alive("the proxy", process, log), seconds=START_SECONDS)
         yield url
     finally:
         stop(process)
