@@ -44,6 +44,14 @@ def test_interleaved_reads_are_told_apart_also_when_both_use_one_handle() -> Non
     assert [(event.request_id, event.state) for event in watched.events()] == [("r2", "done"), ("r1", "done")]
 
 
+def test_a_transfer_made_outside_of_any_read_is_counted_and_serves_nobody() -> None:
+    watched = WatchedWorker()
+    watched.read("r1")
+    watched.complete(watched.nixl.made[0])
+    watched.complete(watched.nixl.make_prepped_xfer("READ"))
+    assert [event.request_id for event in watched.events()] == ["r1", ""]
+
+
 def test_a_transfer_released_before_it_was_complete_has_failed() -> None:
     watched = WatchedWorker()
     watched.read()

@@ -160,7 +160,8 @@ def test_the_next_input_of_a_streaming_request_is_not_a_new_request() -> None:
     watched.scheduler.schedule(first)
     watched.scheduler.output(first)
     watched.scheduler.finish(first, fakes.RequestStatus.FINISHED_STOPPED)
-    assert of(Request, watched.events()).session_id == "first"
+    sent = of(Request, watched.events())
+    assert (sent.session_id, sent.computed_tokens) == ("first", 1250)
 
 
 def test_open_requests_are_listed_oldest_first_until_they_end() -> None:
