@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ SPECIAL = {
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     """One run in both configurations."""
     return run(list(CONFIGURATIONS.values()), folder=tmp_path_factory.mktemp("live"))
 
