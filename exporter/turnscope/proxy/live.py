@@ -228,6 +228,8 @@ class LiveLeg:
         self._turn.look_for_client()
         broke = isinstance(error, Exception)
         record.ended(failed=broke, cancelled=not broke and (error is not None or not complete))
+        if record.reader.skipped:
+            self._hook.say_unread()
         kind = None
         if not record.ok:
             status = record.status or 0

@@ -15,8 +15,10 @@ from turnscope.emit.ring import Rings
 from turnscope.emit.runtime import Runtime, runtime
 from turnscope.emit.settings import SettingsError, read
 from turnscope.model import Attempt, Emitter, EngineState
+from turnscope.proxy.answer import PLAIN_LIMIT
 from turnscope.proxy.sessions import ResponseChain
 from turnscope.proxy.spans import Tracing
+from turnscope.proxy.sse import EVENT_LIMIT
 
 FLUSH_MS: Final = 1_000
 
@@ -33,6 +35,7 @@ class ProxyHook:
         emitter: Emitter,
         wrapped: list[str],
         environment: Mapping[str, str],
+        log: logging.Logger,
         clock: Callable[[], int] = time.monotonic_ns,
         wall_ns: Callable[[], int] = time.time_ns,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
@@ -40,13 +43,26 @@ class ProxyHook:
         self.guard = Guard("proxy hook")
         self.emitter = emitter
         self.wrapped = wrapped
-        self.tracing = Tracing(environment, emitter.version)
+        self.tracing = Tracing(environment, emitter.version, log)
+        self._log = log
+        self._said_unread = False
         self.chain = ResponseChain()
         self.emit: Callable[[Attempt], None] = rings["attempt"].pusher(self.attempt)
         self.open: dict[str, None] = {}
         self.clock = clock
         self.wall_ns = wall_ns
         self.new_id = new_id
+
+    def say_unread(self) -> None:
+        """Parts of an engine's answer were passed on and not read; said once."""
+        if not self._said_unread:
+            self._said_unread = True
+            self._log.warning(
+                "turnscope: part of an engine's answer was not read, because an event is over %d MiB, the whole over "
+                "%d MiB, or its content encoding unknown: handle, finish reason and tool calls may be missing",
+                EVENT_LIMIT >> 20,
+                PLAIN_LIMIT >> 20,
+            )
 
     def attempt(self, body: Attempt) -> Attempt:
         """The body itself: an entry is tied to its watch by the method that builds it."""
@@ -72,7 +88,11 @@ class Process:
         self.pid = os.getpid()
         self.sending = sending
         self.hook = ProxyHook(
-            rings=sending.rings, emitter=sending.emitter("proxy"), wrapped=wrapped, environment=environment
+            rings=sending.rings,
+            emitter=sending.emitter("proxy"),
+            wrapped=wrapped,
+            environment=environment,
+            log=sending.log,
         )
         sending.add(self.hook)
 

@@ -7,6 +7,7 @@ made.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, MutableMapping
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -39,8 +40,9 @@ def exporter_name(environment: Mapping[str, str]) -> str | None:
 class Tracing:
     """Where spans go. The application's own provider wins, whenever it is set."""
 
-    def __init__(self, environment: Mapping[str, str], version: str) -> None:
+    def __init__(self, environment: Mapping[str, str], version: str, log: logging.Logger) -> None:
         self._environment = environment
+        self._log = log
         self._version = version
         self._tracer: Tracer | None = None
         self._global = False
@@ -59,8 +61,11 @@ class Tracing:
             self._looked = True
             name = exporter_name(self._environment)
             if name is not None:
-                self._own = _provider(name)
-                self._tracer = self._own.get_tracer(semconv.SCOPE, self._version)
+                try:
+                    self._own = _provider(name)
+                    self._tracer = self._own.get_tracer(semconv.SCOPE, self._version)
+                except Exception as error:
+                    self._log.warning("turnscope: no spans, because the exporter %s does not load: %r", name, error)
         return self._tracer
 
     def flush(self, timeout_ms: int) -> None:
@@ -73,7 +78,9 @@ def _provider(exporter: str) -> Any:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    (found,) = entry_points(group="opentelemetry_traces_exporter", name=exporter)
+    found = next(iter(entry_points(group="opentelemetry_traces_exporter", name=exporter)), None)
+    if found is None:
+        raise ValueError("it is not installed")
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(found.load()()))
     return provider
