@@ -27,12 +27,14 @@ def set_up(folder: Path = FOLDER) -> None:
     done = folder / "installed"
     if command(folder).exists() and done.exists() and done.read_text() == PHOENIX:
         return
-    print(f"setting up {PHOENIX} in {folder} for the trace tests (about 600 MB)")
+    sys.stderr.write(f"setting up {PHOENIX} in {folder} for the trace tests (about 600 MB)\n")
     venv.create(folder, with_pip=True, clear=True)
     python = folder / "bin" / "python"
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     install = [uv, "pip", "install", "--quiet", "--python", python] if uv else [python, "-m", "pip", "install", "-q"]
     subprocess.run([*install, PHOENIX], check=True)
+    # Else every start compiles all of it where PYTHONDONTWRITEBYTECODE is set.
+    subprocess.run([python, "-m", "compileall", "-q", folder / "lib"], check=False)
     done.write_text(PHOENIX)
 
 
