@@ -183,6 +183,17 @@ def test_closing_gives_up_at_its_deadline() -> None:
     assert bench.sender.closed
 
 
+def test_closing_tries_once_where_the_sidecar_was_away_already() -> None:
+    bench = Bench()
+    bench.sender.outcome = Outcome.LATER
+    bench.push("last")
+    bench.cycle()
+    began = time.monotonic()
+    bench.emitter.close(time.monotonic_ns() + 60 * SECOND)
+    assert time.monotonic() - began < 5
+    assert bench.sender.tries == 2
+
+
 def test_trouble_in_a_round_is_counted_and_the_next_round_runs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     bench = Bench()

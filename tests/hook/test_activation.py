@@ -179,19 +179,17 @@ def test_ray_is_asked_to_pass_our_variables_on_beside_those_already_listed() -> 
 
 
 FORKED = """
-import os, sys
-from tests.hook import fakes
+import os
 from turnscope.emit.runtime import runtime
 from turnscope.emit.settings import Endpoint, Settings
 settings = Settings(endpoint=Endpoint("127.0.0.1:1"))
 here = runtime(settings)
 assert runtime(settings) is here
-sys.stdout.flush()
 child = os.fork()
-there = runtime(settings)
-print(there.emitter("engine").id, there.emitter("engine").pid == os.getpid(), flush=True)
 if child:
     os.waitpid(child, 0)
+there = runtime(settings)
+print(there.emitter("engine").id, there.emitter("engine").pid == os.getpid(), flush=True)
 """
 
 

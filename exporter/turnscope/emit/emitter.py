@@ -16,7 +16,7 @@ from turnscope.emit.ring import Rings
 from turnscope.emit.sender import Outcome, Sender
 from turnscope.emit.settings import Settings
 from turnscope.emit.watch import Watch
-from turnscope.model import Body, EngineState, Event, Heartbeat
+from turnscope.model import EngineState, Event, Heartbeat
 
 BATCH: Final = 64
 TAKE: Final = 4
@@ -86,7 +86,7 @@ class Emitter:
             self._gather()
             if not self._off and now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9:
                 self._heartbeat_ns = now_ns
-                self._gather_bodies([self._heartbeat])
+                self._beat()
             if now_ns >= self._retry_ns:
                 self._send(now_ns, SEND_TIMEOUT_S)
         except Exception as error:
@@ -98,10 +98,12 @@ class Emitter:
             self._state("stopping", None)
             self._gather()
             if not self._off:
-                self._gather_bodies([self._heartbeat])
-            while self.outbox.first() is not None and (left := deadline_ns - time.monotonic_ns()) > 0:
-                if not self._send(time.monotonic_ns(), min(CLOSE_TIMEOUT_S, left / 1e9)):
-                    time.sleep(0.05)
+                self._beat()
+            known_away = self._unreachable
+            while (left := deadline_ns - time.monotonic_ns()) > 0:
+                if self._send(time.monotonic_ns(), min(CLOSE_TIMEOUT_S, left / 1e9)) or known_away:
+                    break
+                time.sleep(0.05)
         self._sender.close()
 
     def _count(self, error: Exception) -> None:
@@ -143,17 +145,20 @@ class Emitter:
                 self._log.warning("turnscope: %s; what it watched is not affected", text)
                 self._state("switched_off", text, guard)
 
-    def _heartbeat(self) -> tuple[Watch, Body]:
+    def _beat(self) -> None:
         watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
         open_requests = [request_id for w in list(self._watches) for request_id in w.open_requests()]
         self._pause()
-        return watch, Heartbeat(
-            last_seq=0,
+        seq = next(self._rings.numbers)
+        body = Heartbeat(
+            last_seq=seq,
             dropped=self.dropped,
             errors=self.errors,
             open_requests=open_requests[:OPEN_LIMIT],
             open_more=max(0, len(open_requests) - OPEN_LIMIT),
         )
+        now_ns = time.monotonic_ns()
+        self._add([_event(watch, seq, now_ns, time.time_ns() - now_ns, body)])
 
     # --- rings to outbox ------------------------------------------------------------------------------
     def _gather(self) -> None:
@@ -178,17 +183,6 @@ class Emitter:
                 if len(events) == BATCH:
                     self._add(events)
                     events = []
-        self._add(events)
-
-    def _gather_bodies(self, makers: list[Callable[[], tuple[Watch, Body]]]) -> None:
-        offset = time.time_ns() - time.monotonic_ns()
-        events = []
-        for make in makers:
-            watch, body = make()
-            seq = next(self._rings.numbers)
-            if isinstance(body, Heartbeat):
-                body.last_seq = seq
-            events.append(_event(watch, seq, time.monotonic_ns(), offset, body))
         self._add(events)
 
     def _add(self, events: list[Event]) -> None:

@@ -43,7 +43,7 @@ class Encoder:
                     kept = len(records)
                     try:
                         codec.encode_event(records, event.engine, event, observed_ns=observed_ns, pause=self._pause)
-                    except (TypeError, ValueError, OverflowError):
+                    except Exception:  # whatever it holds, the others of its batch are sent
                         del records[kept:]
                         self.failed += 1
                     self._pause()

@@ -1,0 +1,73 @@
+"""A process's runtime: nothing before the first watch, one thread after it, nothing after its end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+
+import pytest
+
+from tests.emit.stubs import StubWatch
+from tests.hook.receiver import receiving
+from turnscope.emit.runtime import Runtime, runtime
+from turnscope.emit.settings import Endpoint, Settings
+from turnscope.model import EngineState
+
+NOWHERE = Settings(endpoint=Endpoint("127.0.0.1:1"))
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name == "turnscope"]
+
+
+def test_it_has_no_thread_until_something_is_watched_and_one_for_all_that_is() -> None:
+    found = Runtime(NOWHERE)
+    assert threads() == []
+    found.add(StubWatch())
+    found.add(StubWatch())
+    assert threads() == ["turnscope"]
+    found.stop()
+    found.stop()
+    assert threads() == []
+
+
+def test_stopping_sends_what_is_queued() -> None:
+    with receiving() as receiver:
+        found = Runtime(Settings(endpoint=Endpoint(f"127.0.0.1:{receiver.port}")))
+        found.add(StubWatch())
+        found.stop()
+        assert [state.state for state in receiver.bodies(EngineState)] == ["started", "stopping"]
+
+
+def test_a_process_has_one_runtime_until_it_is_stopped() -> None:
+    first = runtime(NOWHERE)
+    first.add(StubWatch())
+    assert runtime(NOWHERE) is first
+    first.stop()
+    second = runtime(NOWHERE)
+    assert second is not first
+    assert second.emitter("engine").id != first.emitter("engine").id
+
+
+def test_another_process_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Runtime(NOWHERE)
+    found.add(StubWatch())
+    monkeypatch.setattr(found, "pid", os.getpid() + 1)
+    found.stop()
+    assert threads() == ["turnscope"]
+    monkeypatch.undo()
+    found.stop()
+
+
+def test_without_what_it_needs_to_send_it_says_so_once_and_switches_its_hooks_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "turnscope.emit.emitter", None)
+    watch, found = StubWatch(), Runtime(NOWHERE, logging.getLogger("turnscope.test"))
+    found.add(watch)
+    found.stop()
+    assert not watch.guard.on
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "it cannot send" in record.getMessage()
