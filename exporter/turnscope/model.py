@@ -196,6 +196,9 @@ class Attempt(Body, kw_only=True):
     """Where it was found, e.g. ``body.conversation_id``, ``header.x-session-id``."""
     prefill: Handle | None = None
     """P's own identity of the P leg, from its answer: (P engine id, P request id)."""
+    x_request_id: str | None = None
+    """The ``X-Request-Id`` that the P leg (the whole one on an aggregated engine) was sent with: the engine makes its
+    request id of it, and where no answer names P's own identity, that is what joins them."""
     handle_given: Handle | None = None
     """D's handle of an earlier turn that the proxy put into the prefill request."""
     handle_out: Handle | None = None
@@ -473,6 +476,8 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
 
     version: str
     uptime_s: float
+    otlp_address: str = "127.0.0.1:4317"
+    """Where it listens to hooks."""
     replaying: bool = False
     """Still reading its journal after a start: counts are not complete."""
     lag_bytes: int = 0

@@ -299,6 +299,13 @@ def test_every_function_that_looks_like_a_check_is_run() -> None:
     assert written == set(CHECKS)
 
 
+def test_the_lines_to_start_an_engine_with_name_this_sidecars_own_address() -> None:
+    status = healthy_status()
+    _all(_without("engine"), _exporter(otlp_address="10.0.0.7:14317"))(status)
+    (found,) = [f for f in findings(status) if f.check == "no_engine"]
+    assert "TURNSCOPE_ENDPOINT=grpc://10.0.0.7:14317 vllm serve" in found.fix
+
+
 def test_the_worst_comes_first() -> None:
     status = healthy_status()
     _all(_exporter(replaying=True), _emitter("proxy", missing=1), _assembly(stuck_turns=2))(status)

@@ -172,6 +172,7 @@ class Sidecar:
             exporter=ExporterStatus(
                 version=self._version,
                 uptime_s=now - self._started_s,
+                otlp_address=f"{self._settings.otlp_grpc.rpartition(':')[0]}:{self.otlp_port}",
                 replaying=self._pipeline.replaying,
                 lag_bytes=self._pipeline.lag_bytes,
                 rejected_records=int(self.metrics.total("turnscope_exporter_records_rejected_total")),

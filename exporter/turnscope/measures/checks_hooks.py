@@ -15,15 +15,21 @@ SILENT_BEATS: Final = 3
 CLOCK_S: Final = 2.0
 """More than a batch may take on its way; times of turns are off by as much."""
 
-_ENGINE_LINES: Final = (
-    "In the engine's environment: pip install turnscope; then start it with "
-    "TURNSCOPE_ENDPOINT=grpc://127.0.0.1:4317 vllm serve ... (this sidecar's address). "
-    "One line in the engine's log says that the hook is active."
-)
-_PROXY_LINES: Final = (
-    "In the proxy's environment: pip install turnscope; then start it with "
-    "TURNSCOPE_ENDPOINT=grpc://127.0.0.1:4317 turnscope run proxy.py ... (this sidecar's address)."
-)
+
+def _engine_lines(status: SystemStatus) -> str:
+    return (
+        "In the engine's environment: pip install turnscope; then start it with "
+        f"TURNSCOPE_ENDPOINT=grpc://{status.exporter.otlp_address} vllm serve ... (this sidecar's address, as the "
+        "engine's host reaches it). One line in the engine's log says that the hook is active."
+    )
+
+
+def _proxy_lines(status: SystemStatus) -> str:
+    return (
+        "In the proxy's environment: pip install turnscope; then start it with "
+        f"TURNSCOPE_ENDPOINT=grpc://{status.exporter.otlp_address} turnscope run proxy.py ... (this sidecar's "
+        "address, as the proxy's host reaches it)."
+    )
 
 
 def _place(source: EmitterStatus) -> str:
@@ -49,7 +55,7 @@ def no_engine(status: SystemStatus) -> Iterator[Finding]:
             check="no_engine",
             where="engines",
             what="No engine hook has been heard: nothing is known of prefill, decode, transfers or holds.",
-            fix=_ENGINE_LINES,
+            fix=_engine_lines(status),
         )
 
 
@@ -63,7 +69,7 @@ def no_proxy(status: SystemStatus) -> Iterator[Finding]:
             where="proxy",
             what="No proxy hook has been heard: TTFT, sessions of clients that send no X-Session-ID, retries, finish "
             "reasons and whether streamed answers carry handles are unknown.",
-            fix=_PROXY_LINES,
+            fix=_proxy_lines(status),
         )
 
 
@@ -79,7 +85,7 @@ def one_side_missing(status: SystemStatus) -> Iterator[Finding]:
                 check="one_side_missing",
                 where=f"{missing} engines",
                 what=f"A {here} engine is heard, but no {missing} engine: turns stay without that leg.",
-                fix=_ENGINE_LINES,
+                fix=_engine_lines(status),
             )
 
 
