@@ -14,7 +14,7 @@ from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.holds import EXPIRED, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
-from turnscope.assembly.matching import Matching
+from turnscope.assembly.matching import Matching, NoMatch
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import EmitterState, State, TurnState
@@ -137,6 +137,9 @@ class Assembler:
         if not turn.counted:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
+            if isinstance(event.body, Request):
+                for waiting in self._turns.waiting_attempts(event.body.request_id):
+                    self._push(self._turns.schedule(waiting, arrival_ns), TURN, waiting.turn_id)
             return
         if turn.closed != "attempt":
             turn.late = True
@@ -156,9 +159,11 @@ class Assembler:
             self._push(turn.due_ns, TURN, turn.turn_id)
             return
         self._closing.settle()
-        target = self._matching.find(turn)
-        if target is not None:
-            self._merge(turn, target, now_ns)
+        match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
+        if isinstance(match, TurnState):
+            self._merge(turn, match, now_ns)
+        elif match is NoMatch.AMBIGUOUS:
+            self._closing.drop_attempt(turn)
         else:
             self._closing.close_turn(turn)
         self._closing.settle()

@@ -87,6 +87,13 @@ class Closing:
             self._count(turn)
         self._turns.put(turn)
 
+    def drop_attempt(self, turn: TurnState) -> None:
+        """An attempt whose leg is one of several, which are counted without it."""
+        turn.counted, turn.closed = True, "attempt"
+        self._settler.forget(turn.turn_id)
+        self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", "attempt")])
+        self._turns.put(turn)
+
     def _count(self, turn: TurnState) -> None:
         self._latch(turn)
         row = self._row(turn)

@@ -124,6 +124,10 @@ class Emitters:
         """Whether an attempt can be expected."""
         return any(e.emitter.kind == "proxy" and self.alive(e, now_ns) for e in self._state.emitters.values())
 
+    def engine_alive(self, now_ns: int) -> bool:
+        """Whether the requests of any engine are seen."""
+        return any(e.emitter.kind == "engine" and self.alive(e, now_ns) for e in self._state.emitters.values())
+
     def open_since(self, engine_id: str | None, request_id: str | None, now_ns: int) -> int | None:
         """Since when heartbeats of this engine list this request; None when they do not."""
         return self._listed((e for e in self._state.emitters.values() if e.engine_id == engine_id), request_id, now_ns)

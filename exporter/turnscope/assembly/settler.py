@@ -226,5 +226,6 @@ class Settler:
         for proxy_turn in [p for p, t in state.proxy_turns.items() if t.last_ns < forgotten]:
             if not any(ref.turn_id in known for ref in state.proxy_turns[proxy_turn].attempts.values()):
                 del state.proxy_turns[proxy_turn]
-        for stem in [s for s, turns in state.stems.items() if not any(t in known for t in turns)]:
-            del state.stems[stem]
+        for index in (state.named, state.unplaced):
+            for name in [n for n, turns in index.items() if not any(t in known for t in turns)]:
+                del index[name]

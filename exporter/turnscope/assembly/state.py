@@ -245,8 +245,10 @@ class State(msgspec.Struct, kw_only=True):
     holds: dict[str, HoldState] = {}
     old_holds: dict[str, HoldState] = {}
     proxy_turns: dict[str, ProxyTurn] = {}
-    stems: dict[str, list[str]] = {}
-    """Engine request id without its last suffix to turns: for joins by inference."""
+    named: dict[str, list[str]] = {}
+    """The ``X-Request-Id`` in an engine's request id to the turns of the P legs that have it."""
+    unplaced: dict[str, list[str]] = {}
+    """``X-Request-Id`` to attempts that did not name their P leg."""
     sessions: dict[str, SessionState] = {}
     session_of: dict[str, str] = {}
     """Turn to session."""

@@ -62,6 +62,16 @@ def left_handle(turn: TurnState) -> Handle | None:
     return turn.attempt.handle_out if turn.attempt is not None else None
 
 
+def names_in(request_id: str) -> list[str]:
+    """The ``X-Request-Id`` values that an engine may have made this request id of: ``<endpoint>-<id>[-<n>]-<random>``."""
+    for prefix in ("chatcmpl-", "cmpl-", "resp_"):
+        if request_id.startswith(prefix):
+            stem = request_id.removeprefix(prefix).rpartition("-")[0]
+            shorter, _, number = stem.rpartition("-")
+            return [name for name in (stem, shorter if number.isdecimal() else "") if name]
+    return []
+
+
 def anchored(turn: TurnState) -> bool:
     """Whether it has what makes it a turn: the P leg (or whole request), else the proxy's word."""
     return turn.prefill is not None or turn.attempt is not None
@@ -151,7 +161,8 @@ class Turns:
                 else:
                     turn.prefill = leg
                     self._prefill_is(turn, engine_id, request.request_id)
-                    self._index(turn, request.request_id)
+                    for name in names_in(request.request_id):
+                        self._state.named.setdefault(name, []).append(turn.turn_id)
             case HoldUse() as use:
                 turn.hold_use = use
                 self._prefill_is(turn, engine_id, use.request_id)
@@ -167,17 +178,14 @@ class Turns:
                         turn.decode_engine_id, turn.decode_request_id = engine_id, transfer.request_id
             case Attempt() as attempt:
                 turn.attempt = attempt
+                if attempt.prefill is None and attempt.x_request_id is not None:
+                    self._state.unplaced.setdefault(attempt.x_request_id, []).append(turn.turn_id)
                 if attempt.prefill is not None and attempt.prefill.engine_id:
                     self._prefill_is(turn, attempt.prefill.engine_id, attempt.prefill.request_id)
 
     def _prefill_is(self, turn: TurnState, engine_id: str | None, request_id: str | None) -> None:
         if turn.prefill_request_id is None:
             turn.prefill_engine_id, turn.prefill_request_id = engine_id, request_id
-
-    def _index(self, turn: TurnState, request_id: str) -> None:
-        stem = request_id.rpartition("-")[0]
-        if stem:
-            self._state.stems.setdefault(stem, []).append(turn.turn_id)
 
     # --- readiness ------------------------------------------------------------------------------------
     def ready(self, turn: TurnState, now_ns: int) -> bool:
@@ -186,7 +194,7 @@ class Turns:
         if attempt is None and self._emitters.proxy_alive(now_ns):
             return False
         if leg is None:
-            return attempt is not None and turn.prefill_request_id is None
+            return attempt is not None and turn.prefill_request_id is None and not self._expects_leg(attempt, now_ns)
         if leg.request.leg is semconv.Leg.WHOLE or turn.decodes:
             return True
         if leg.request.finish_reason in NO_DECODE:
@@ -194,6 +202,19 @@ class Turns:
         return (
             attempt is not None and attempt.decode_start_ns is None and (not attempt.final or attempt.outcome != "ok")
         )
+
+    def _expects_leg(self, attempt: Attempt, now_ns: int) -> bool:
+        """An engine answered, engines have hooks, and no P leg that it may have been has come yet."""
+        answered = any(
+            status is not None and status < 400 for status in (attempt.prefill_status, attempt.decode_status)
+        )
+        known = attempt.x_request_id in self._state.named
+        return answered and not known and attempt.x_request_id is not None and self._emitters.engine_alive(now_ns)
+
+    def waiting_attempts(self, request_id: str) -> list[TurnState]:
+        """Open attempts that the P leg with this id may belong to."""
+        keys = [key for name in names_in(request_id) for key in self._state.unplaced.get(name, ())]
+        return [self._state.turns[key] for key in keys if key in self._state.turns]
 
     def schedule(self, turn: TurnState, now_ns: int) -> int:
         """When to look at the turn next, given that something of it came at ``now_ns``."""
