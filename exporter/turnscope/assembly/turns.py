@@ -63,7 +63,7 @@ def left_handle(turn: TurnState) -> Handle | None:
 
 
 def names_in(request_id: str) -> list[str]:
-    """The ``X-Request-Id`` values that an engine may have made this request id of: ``<endpoint>-<id>[-<n>]-<random>``."""
+    """The ``X-Request-Id`` values that an engine may have made ``<endpoint>-<id>[-<n>]-<random>`` of."""
     for prefix in ("chatcmpl-", "cmpl-", "resp_"):
         if request_id.startswith(prefix):
             stem = request_id.removeprefix(prefix).rpartition("-")[0]
