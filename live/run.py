@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import shutil
 import signal
@@ -81,7 +82,8 @@ def run(
             _run_one(config, sidecar, python, result, proxy_hook, say)
         result.ours = sidecar.counts()
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
-    stored = StoreReader(str(result.store)).recent_turns(limit=10_000).table.to_pylist()
+    with contextlib.closing(StoreReader(str(result.store))) as reader:
+        stored = reader.recent_turns(limit=10_000).table.to_pylist()
     result.verdict = judge(result.truth, stored, hold_ttl_s=min(config.hold_ttl_s for config in configurations))
     return result
 
