@@ -68,6 +68,10 @@ class _Sink(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(lambda *_: b"")
 
 
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
 @contextlib.contextmanager
 def sink() -> Iterator[str]:
     """An OTLP endpoint that takes everything."""
@@ -80,7 +84,7 @@ def sink() -> Iterator[str]:
         server.stop(1).wait()
 
 
-def rows(blocks: int = BLOCKS, say: Callable[[str], None] = print) -> list[Row]:
+def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:
     """The ratios of hook over off, and of vLLM's own traces over off."""
     python = setup.set_up()
     subprocess.run([str(python), str(setup.ROOT / "live" / "model.py"), str(MODEL)], check=True)
