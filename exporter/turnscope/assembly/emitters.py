@@ -57,14 +57,14 @@ class Emitters:
             clock = wall_ns - event.wall_ns
             emitter.clock_ns = clock if emitter.clock_ns is None else min(clock, emitter.clock_ns)
         if isinstance(event.body, Heartbeat):
-            self._heartbeat(emitter, event.body, arrival_ns)
+            self._heartbeat(emitter, event.body, event.mono_ns, arrival_ns)
         elif isinstance(event.body, EngineState):
             emitter.state, emitter.message = event.body.state, event.body.message
             if event.body.state in STOPPED:
                 emitter.open, emitter.open_more = {}, 0
         return emitter
 
-    def _heartbeat(self, emitter: EmitterState, beat: Heartbeat, arrival_ns: int) -> None:
+    def _heartbeat(self, emitter: EmitterState, beat: Heartbeat, mono_ns: int, arrival_ns: int) -> None:
         # The heartbeat's own number may be below last_seq's: the sequence already has it.
         newer = beat.last_seq >= emitter.sequence.high
         emitter.sequence.announce(beat.last_seq, arrival_ns)
@@ -76,6 +76,9 @@ class Emitters:
             self._tally(emitter, "turnscope_hook_errors_total", kind, beat.errors - emitter.errors)
             emitter.errors = beat.errors
         if newer:
+            if emitter.beat_mono_ns is not None:
+                emitter.beat_every_ns = mono_ns - emitter.beat_mono_ns
+            emitter.beat_mono_ns = mono_ns
             emitter.open = {name: emitter.open.get(name, arrival_ns) for name in beat.open_requests}
             emitter.open_more = beat.open_more
 

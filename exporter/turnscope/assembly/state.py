@@ -29,6 +29,10 @@ class EmitterState(msgspec.Struct, kw_only=True):
     open: dict[str, int] = {}
     """Requests (proxy: turns) that its last heartbeat listed, with the arrival of the first that did."""
     open_more: int = 0
+    beat_mono_ns: int | None = None
+    """Of its last heartbeat, by its own clock."""
+    beat_every_ns: int | None = None
+    """Between its last two."""
     delay_ns: int | None = None
     """Least (arrival - monotonic time of the event): the clocks' difference plus the fastest way here."""
     clock_ns: int | None = None

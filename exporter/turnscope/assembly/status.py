@@ -11,7 +11,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Turn
 
-_NS: Final = 1e-9
+_NS: Final = 1e9
 
 
 def note_leg(engine: EngineState | None, request: Request) -> None:
@@ -50,14 +50,15 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
         engine=engines.name(emitter.engine_id) if emitter.engine_id is not None else None,
         generation=emitter.generation,
         rank=emitter.rank,
-        silent_s=max(0, now_ns - emitter.last_ns) * _NS,
+        silent_s=max(0, now_ns - emitter.last_ns) / _NS,
+        heartbeat_s=emitter.beat_every_ns / _NS if emitter.beat_every_ns else None,
         state=emitter.state,
         message=emitter.message,
         received=emitter.received,
         missing=emitter.missing,
         dropped=emitter.dropped,
         errors=emitter.errors,
-        clock_offset_s=emitter.clock_ns * _NS if emitter.clock_ns is not None else None,
+        clock_offset_s=emitter.clock_ns / _NS if emitter.clock_ns is not None else None,
     )
 
 

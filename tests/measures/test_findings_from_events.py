@@ -1,0 +1,90 @@
+"""Findings from what assembly makes of real events: the two agree on what each count means."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.assembly.run import Run
+from tests.builders import SECOND, D, P, Pair
+from turnscope.measures.findings import findings
+from turnscope.model import ExporterStatus, SystemStatus
+
+
+def _found(run: Run, seconds: float = 1) -> dict[str, str]:
+    """Check to place, ``seconds`` after the last event."""
+    now_ns = run.now_ns + int(seconds * SECOND)
+    run.assembler.tick(now_ns)
+    exporter = ExporterStatus(version="0", uptime_s=60.0, last_scrape_s=1.0, proxy_ttl_s=450.0)
+    status = SystemStatus(assembly=run.assembler.status(now_ns), exporter=exporter)
+    return {f.check: f.where for f in findings(status)}
+
+
+def test_a_pair_that_reuses_has_no_findings() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    run.feed(pair.turn("1"))
+    run.feed(pair.turn("2", at_ms=2000, prompt=1250, fetched=1199, given=pair.handle("1", 1199)))
+    assert _found(run) == {}
+
+
+def test_five_streamed_turns_without_a_handle_are_one_finding_on_that_decode_engine() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    for n in range(5):
+        run.feed(pair.turn(str(n), at_ms=2000 * n, prompt=1000 + 250 * n, handle_seen=False))
+    assert _found(run.wait(10), 1) == {"streamed_without_handle": "decode-0"}
+
+
+def test_the_feature_off_on_decode_is_another_finding() -> None:
+    pair = Pair(d=msgspec.structs.replace(D, bidirectional=False, hold_ttl_ns=None))
+    run = Run().feed(pair.start())
+    for n in range(5):
+        run.feed(pair.turn(str(n), at_ms=2000 * n, handle_seen=False))
+    assert _found(run.wait(10)) == {"bidirectional_off": "decode-0"}
+
+
+def test_turns_without_a_session_id_are_another() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    for n in range(5):
+        run.feed(pair.turn(str(n), at_ms=2000 * n, session=None))
+    assert _found(run.wait(10)) == {"no_session_ids": "clients"}
+
+
+def test_engines_without_a_proxy_hook_leave_only_that_to_say() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), *pair.turn("1")])
+    assert _found(run) == {"no_proxy": "proxy"}
+
+
+def test_a_handle_whose_expiry_was_dropped_on_its_way_is_found_on_the_prefill_engine() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *pair.turn("1")])
+    given = msgspec.structs.replace(pair.handle("1", 1199), expiry_s=None)
+    run.feed(pair.turn("2", at_ms=2000, prompt=1250, fetched=1199, given=given))
+    assert _found(run)["expiry_dropped"] == "prefill-0"
+
+
+def test_a_process_with_slow_heartbeats_is_not_silent_until_it_misses_three_of_its_own() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    run.feed([process.beat(at) for at in (1_000, 21_000) for process in pair.processes])
+    assert "silent" not in _found(run, 59)
+    assert "silent" in _found(run, 61)
+
+
+def test_lost_events_are_found_once_the_gap_is_old() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    pair.p.seq += 2
+    run.feed([pair.p.beat(2_000)])
+    assert "lost_events" not in _found(run)
+    run.feed([process.beat(at) for at in range(5_000, 70_000, 5_000) for process in pair.processes])
+    assert _found(run.wait(1))["lost_events"].startswith("prefill-0 (engine)")
+
+
+def test_a_prefill_engine_alone_is_missing_its_other_side() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([pair.p.started(0), pair.pw.started(0)])
+    assert _found(run)["one_side_missing"] == "decode engines"
+    assert P.role == "prefill"
