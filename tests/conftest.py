@@ -1,0 +1,3 @@
+"""What holds for every test."""
+
+pytest_plugins = ["tests.no_skips"]
