@@ -87,7 +87,7 @@ def request(request_id: str = "p1", *, leg: Leg = Leg.PREFILL, prompt: int = 100
         "output_tokens": 1 if leg is Leg.PREFILL else 200,
         "local_hit_tokens": local,
         "external_tokens": external,
-        "computed_tokens": prompt - local - external,
+        "computed_tokens": prompt - (local or 0) - (external or 0),
         "stats_sent": True,
         "finish_reason": "length" if leg is Leg.PREFILL else "stop",
         "added_mono_ns": 0,
@@ -133,10 +133,18 @@ class Pair:
         """Every process says that its hook is active."""
         return [process.started(at_ms) for process in self.processes]
 
+    def beats(self, until_ms: int, every_ms: int = 60_000) -> list[Event]:
+        """Every process's heartbeats: without them an engine is missed after two minutes."""
+        return [process.beat(at) for at in range(every_ms, until_ms, every_ms) for process in self.processes]
+
     def handle(self, n: str, tokens: int | None = None) -> Handle:
         """What D returned for turn ``n``."""
         blocks = -(-tokens // BLOCK_TOKENS) if tokens is not None else None
         return Handle(engine_id=self._id(self.d), request_id=f"d{n}", tokens=tokens, blocks=blocks, expiry_s=480.0)
+
+    def p_handle(self, n: str, tokens: int) -> Handle:
+        """What P returned for turn ``n``."""
+        return Handle(engine_id=self._id(self.p), request_id=f"p{n}", tokens=tokens, blocks=-(-tokens // BLOCK_TOKENS))
 
     def _id(self, process: Process) -> str:
         assert process.engine is not None
@@ -165,7 +173,7 @@ class Pair:
         ``fetched`` its blocks were read.
         """
         p_id, d_id, held = f"p{n}", f"d{n}", prompt + output - 1
-        handoff = Handle(engine_id=self._id(self.p), request_id=p_id, tokens=prompt, blocks=-(-prompt // BLOCK_TOKENS))
+        handoff = self.p_handle(n, prompt)
         left = self.handle(n, held) if decode_finish in ("stop", "length") else None
         events = []
         if given is not None and fetched:
@@ -182,14 +190,16 @@ class Pair:
             self.p.say(
                 request(
                     p_id,
-                    prompt=prompt,
-                    local_hit_tokens=local,
-                    external_tokens=fetched,
-                    added_mono_ns=at_ms * MS,
-                    scheduled_mono_ns=(at_ms + 10) * MS,
-                    handle_in=given,
-                    handle_out=handoff,
-                    **(prefill or {}),
+                    **{
+                        "prompt": prompt,
+                        "local_hit_tokens": local,
+                        "external_tokens": fetched,
+                        "added_mono_ns": at_ms * MS,
+                        "scheduled_mono_ns": (at_ms + 10) * MS,
+                        "handle_in": given,
+                        "handle_out": handoff,
+                        **(prefill or {}),
+                    },
                 ),
                 at_ms + 400,
             ),

@@ -11,7 +11,7 @@ from turnscope.catalog.labels import FINISH_REASONS
 from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
 from turnscope.semconv import TokenSource, TransferState
 
-_NS: Final = 1e-9
+_NS: Final = 1e9
 _SOURCES: Final = (
     (TokenSource.LOCAL_HIT, "local_hit_tokens"),
     (TokenSource.FETCHED, "fetched_tokens"),
@@ -50,7 +50,7 @@ def read(engine: str, transfer: Transfer) -> list[Contribution]:
         if transfer.bytes is not None:
             out.append(one("turnscope_transfer_bytes_total", engine, transfer.direction, value=max(0, transfer.bytes)))
         if transfer.duration_ns is not None:
-            seconds = max(0, transfer.duration_ns) * _NS
+            seconds = max(0, transfer.duration_ns) / _NS
             out.append(one("turnscope_transfer_seconds", engine, transfer.direction, value=seconds))
     elif transfer.state is TransferState.DECLINED:
         out.append(one("turnscope_kv_expired_total", engine, "declined"))
@@ -71,11 +71,11 @@ def turn(row: Turn) -> list[Contribution]:
     if row.output_tokens:
         out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
     if row.ttft_ns is not None:
-        out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns * _NS))
+        out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns / _NS))
     if row.duration_ns is not None:
-        out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns * _NS))
+        out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns / _NS))
     if row.prefill_ns is not None:
-        out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns * _NS))
+        out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns / _NS))
     return out
 
 
@@ -84,12 +84,12 @@ def hold(record: HoldRecord) -> list[Contribution]:
     outcome = record.outcome or "unknown"
     out = [one("turnscope_holds_total", record.engine, record.kind, outcome)]
     if record.held_ns is not None:
-        seconds = record.held_ns * _NS
+        seconds = record.held_ns / _NS
         out.append(one("turnscope_hold_seconds", record.kind, outcome, value=seconds))
         for metric, amount in (
             ("turnscope_hold_token_seconds_total", record.tokens),
             ("turnscope_hold_byte_seconds_total", record.bytes),
         ):
             if amount:
-                out.append(one(metric, record.engine, record.kind, outcome, value=amount * seconds))
+                out.append(one(metric, record.engine, record.kind, outcome, value=amount * record.held_ns / _NS))
     return out

@@ -17,6 +17,16 @@ SCHEDULER: Final = "engine"
 """The kind of emitter that is an engine's scheduler process."""
 
 
+def _role(engine: Engine) -> Role:
+    """Of a role that this version does not know, the one that promises nothing."""
+    return Role(engine.role) if engine.role in tuple(Role) else Role.AGGREGATED
+
+
+def _facts(engine: Engine) -> Engine:
+    """What is so for all processes of the engine."""
+    return msgspec.structs.replace(engine, rank=None, role=_role(engine))
+
+
 class Engines:
     """The registry. Names: the configured one, else role and ordinal; an engine that restarts keeps its name."""
 
@@ -35,7 +45,7 @@ class Engines:
             self._state.names[name] = engine.id
             self._state.engines[engine.id] = EngineState(
                 name=name,
-                engine=msgspec.structs.replace(engine, rank=None),
+                engine=_facts(engine),
                 host=event.emitter.host,
                 last_ns=arrival_ns,
                 last_wall_ns=event.wall_ns,
@@ -50,7 +60,7 @@ class Engines:
         if event.wall_ns < first:
             known.starts[engine.generation] = event.wall_ns
         if engine.generation == known.engine.generation and event.emitter.kind == SCHEDULER:
-            known.engine = msgspec.structs.replace(engine, rank=None)
+            known.engine = _facts(engine)
         return False
 
     def _start(self, known: EngineState, event: Event, engine: Engine) -> bool:
@@ -60,7 +70,7 @@ class Engines:
             return False
         fresh = EngineState(
             name=known.name,
-            engine=msgspec.structs.replace(engine, rank=None),
+            engine=_facts(engine),
             host=event.emitter.host,
             last_ns=known.last_ns,
             last_wall_ns=known.last_wall_ns,
@@ -70,16 +80,13 @@ class Engines:
         return True
 
     def _name(self, engine: Engine, host: str) -> str:
-        configured = self._settings.engine_names.get(engine.id)
-        if configured is not None:
-            return configured
         if engine.name is not None:
             rank = engine.dp_rank
             name = f"{engine.name}-dp{rank}" if rank is not None and engine.id.endswith(f"_dp{rank}") else engine.name
             if self._free(name) or (name not in self._state.names and len(self._state.names) < self._limit):
                 return name
-            return f"{self._role(engine)}-other"
-        role = self._role(engine)
+            return f"{_role(engine)}-other"
+        role = _role(engine)
         taken = [f"{role}-{n}" for n in range(self._settings.max_engine_names)]
         free = [name for name in taken if name in self._state.names and self._free(name)]
         here = [name for name in free if self._state.engines[self._state.names[name]].host == host]
@@ -90,9 +97,6 @@ class Engines:
     @property
     def _limit(self) -> int:
         return self._settings.max_engine_names * len(Role)
-
-    def _role(self, engine: Engine) -> str:
-        return engine.role if engine.role in tuple(Role) else Role.AGGREGATED
 
     def _free(self, name: str) -> bool:
         """Whether the engine that had ``name`` is gone."""

@@ -14,7 +14,7 @@ from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import Sample
 from turnscope.semconv import HoldKind, Role
 
-_NS: Final = 1e-9
+_NS: Final = 1e9
 
 
 def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters: Emitters, now_ns: int) -> list[Sample]:
@@ -67,7 +67,7 @@ def _held(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
             Sample("turnscope_held_requests", labels, requests),
             Sample("turnscope_held_tokens", labels, tokens),
             Sample("turnscope_held_bytes", labels, size),
-            Sample("turnscope_held_oldest_seconds", labels, oldest * _NS),
+            Sample("turnscope_held_oldest_seconds", labels, oldest / _NS),
             Sample("turnscope_held_overdue", labels, late),
         ]
     return out

@@ -32,7 +32,5 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How far the wall clocks of two hosts may differ when times of different processes are compared."""
     proxy_ttl_ns: int = 450 * SECOND
     """How long the proxy keeps a handle: tells an expired entry from a handle that was not given."""
-    engine_names: dict[str, str] = {}
-    """Configured names by engine id: before what the engine says of itself."""
     max_engine_names: int = 64
     """Values of the label ``engine``, per role; engines beyond share ``<role>-other``."""

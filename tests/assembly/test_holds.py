@@ -1,0 +1,178 @@
+"""Holds and leases: what was observed, once each, from all ranks' words."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.assembly.run import Run
+from tests.builders import BLOCK_BYTES, MS, SECOND, D, P, Pair, Process, read
+from turnscope.model import Event, Hold
+from turnscope.semconv import Direction, HoldKind, TransferState
+
+WIDE = msgspec.structs.replace(P, tp_size=8)
+
+
+def ranks(engine_id: str = "p", count: int = 8) -> list[Process]:
+    """The workers of one engine."""
+    base = msgspec.structs.replace(WIDE, id=engine_id, generation=f"{engine_id}-1")
+    return [Process(f"00000000000000f{n}", "worker", msgspec.structs.replace(base, rank=n)) for n in range(count)]
+
+
+def lease(request_id: str, phase: str) -> Hold:
+    return Hold(request_id=request_id, kind=HoldKind.LEASE, phase=phase, tokens=1000, ttl_ns=30 * SECOND)
+
+
+def test_a_hold_is_read_notified_or_expired_and_only_p_s_transfer_tells_the_first_two_apart() -> None:
+    for states, fetched, outcome in (
+        ((), 1199, "read"),
+        ((TransferState.NOTICE_ONLY,), 0, "notified"),
+        (None, 0, "ttl"),
+    ):
+        pair = Pair()
+        events = [*pair.start(), *pair.turn("1", prompt=1000), *pair.beats(500_000)]
+        if states is None:
+            events += pair.expired("d1", 480_900)
+        else:
+            events += pair.turn("2", at_ms=5000, prompt=1250, local=0, fetched=fetched, given=pair.handle("1", 1199))
+            for state in states:
+                body = read(Direction.REVERSE_FETCH, local="p2", remote=("d", "d1"), state=state)
+                events += [pair.pw.say(body, 5100), *pair.released("d1", 5100)]
+        run = Run().feed(events).wait()
+        assert run.holds()["d1"].outcome == outcome
+        assert run.count("holds_total", "decode-0", "hold", outcome) == 1
+
+
+def test_token_seconds_are_tokens_times_the_observed_time() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.beats(480_000), pair.held("d1", 1199, 0), *pair.expired("d1", 480_000)]
+    run = Run().feed(events).wait()
+    hold = run.holds()["d1"]
+    assert (hold.held_ns, hold.outcome, hold.tokens) == (480 * SECOND, "ttl", 1199)
+    assert run.count("hold_seconds", "hold", "ttl") == 480
+    assert run.count("hold_token_seconds_total", "decode-0", "hold", "ttl") == 480 * 1199
+    assert run.count("hold_byte_seconds_total", "decode-0", "hold", "ttl") == 480 * 75 * BLOCK_BYTES
+
+
+def test_what_is_held_now_is_a_gauge_and_idle_sessions_show() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *(pair.held(f"d{n}", 2400, 1000 * n) for n in range(6))]).wait(20)
+    assert run.sample("held_requests", "decode-0", "hold") == 6
+    assert run.sample("held_tokens", "decode-0", "hold") == 6 * 2400
+    assert run.sample("held_bytes", "decode-0", "hold") == 6 * 150 * BLOCK_BYTES == 1_887_436_800
+    assert run.sample("held_oldest_seconds", "decode-0", "hold") == pytest.approx(25)
+    assert run.sample("held_requests", "prefill-0", "lease") == 0
+    expiries = [e for n in range(6) for e in pair.expired(f"d{n}", 480_000 + 1000 * n)]
+    run.feed([*pair.beats(480_000), *expiries]).wait()
+    assert run.sample("held_requests", "decode-0", "hold") == 0
+    assert run.count("holds_total", "decode-0", "hold", "ttl") == 6
+    assert run.count("holds_total", "decode-0", "hold", "read") == 0
+
+
+def test_a_deadline_alone_ends_nothing_but_shows_as_overdue() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), pair.held("d1", 1199, 0), *pair.beats(486_000)])
+    assert run.sample("held_overdue", "decode-0", "hold") == 0
+    run.feed([pair.d.beat(495_000)])
+    assert run.sample("held_overdue", "decode-0", "hold") == 1
+    assert run.wait(1).holds() == {}
+
+
+def test_expiry_and_late_read_are_one_incident_each_however_many_ranks_report() -> None:
+    pair = Pair(WIDE)
+    workers = ranks()
+    events: list[Event] = pair.start()
+    for n in range(42):
+        name, at = str(n), 100 * n
+        turn = pair.turn(name, at_ms=at, prompt=1000, session=f"s{n}")
+        ours = {pair.pw.emitter.id}
+        events += [e for e in turn if e.emitter.id not in ours]
+        late = n < 8
+        for worker in workers:
+            events.append(worker.say(lease(f"p{n}", "expired" if late else "released"), at + (30_000 if late else 460)))
+            if late:
+                events.append(worker.say(lease(f"p{n}", "late_notice"), at + 52_000))
+    run = Run().feed(events).wait(120)
+    assert run.count("holds_total", "prefill-0", "lease", "lease") == 8
+    assert run.count("holds_total", "prefill-0", "lease", "read") == 34
+    assert run.count("suspicions_total", "read_after_release") == 8
+    assert run.count("kv_expired_total", "prefill-0", "lease") == 64
+    assert run.count("late_notices_total", "prefill-0") == 64
+    assert {t.turn_id for t in run.turns().values() if t.suspicions} == {run.turns()[f"p{n}"].turn_id for n in range(8)}
+    assert run.holds()["p0"].late_notices == 8
+
+
+def test_a_late_notice_without_a_release_claims_no_corruption() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *pair.turn("1"), pair.pw.say(lease("unknown", "late_notice"), 2000)]).wait(120)
+    assert run.count("late_notices_total", "prefill-0") == 1
+    assert run.count("suspicions_total") == 0
+    assert run.count("fragments_total", "hold") == 1
+    assert run.count("holds_total", "prefill-0") == 1
+
+
+def twelve_held(d: Process, pair: Pair) -> list[Event]:
+    pair.d = d
+    return [*pair.start(), *(pair.held(f"d{n}", 1199, 1000) for n in range(12))]
+
+
+def test_a_restarted_holder_with_the_same_id_has_lost_its_holds() -> None:
+    pair = Pair()
+    again = Process("00000000000000d1", "engine", msgspec.structs.replace(D, generation="d-2"))
+    run = Run().feed([*twelve_held(pair.d, pair), again.started(20_000)]).wait()
+    assert run.count("holds_total", "decode-0", "hold", "holder_lost") == 12
+    assert run.count("kv_expired_total") == 0
+    assert {hold.held_ns for hold in run.holds().values()} == {19 * SECOND}
+    late = pair.held("d99", 1199, 19_000)
+    assert run.feed([late], at_ms=40_000).wait().holds()["d99"].outcome == "holder_lost"
+    assert run.sample("held_requests", "decode-0", "hold") == 0
+
+
+def test_a_holder_that_is_killed_is_missed_by_its_silence_and_its_name_goes_to_the_next() -> None:
+    pair = Pair()
+    run = Run().feed(twelve_held(pair.d, pair)).wait(130)
+    assert run.count("holds_total", "decode-0", "hold", "holder_lost") == 12
+    other = Process("00000000000000d1", "engine", msgspec.structs.replace(D, id="d2", generation="d2-1"))
+    run.feed([other.started(150_000), other.say(lease("x", "expired"), 150_001)]).wait()
+    assert run.count("kv_expired_total", "decode-0", "lease") == 1
+
+
+def test_a_holder_that_says_goodbye_loses_them_at_once() -> None:
+    pair = Pair()
+    stop = pair.d.say(msgspec.structs.replace(pair.d.started().body, state="stopping"), 9000)
+    run = Run().feed([*twelve_held(pair.d, pair), stop]).wait(6)
+    assert run.count("holds_total", "decode-0", "hold", "holder_lost") == 12
+
+
+def test_an_engine_whose_old_start_still_sends_late_events_stays_restarted() -> None:
+    pair = Pair()
+    again = Process("00000000000000d1", "engine", msgspec.structs.replace(D, generation="d-2"))
+    fresh = again.say(Hold(request_id="n", kind=HoldKind.HOLD, phase="held", tokens=10, ttl_ns=SECOND), 20_001)
+    old = pair.held("d1", 1199, 1000)
+    run = Run().feed([*pair.start(), again.started(20_000), fresh]).feed([old], at_ms=21_000).wait()
+    assert run.holds().keys() == {"d1"}
+    assert run.sample("held_requests", "decode-0", "hold") == 1
+
+
+def test_a_hold_read_by_one_of_two_ranks_and_expired_on_the_other_has_expired() -> None:
+    pair = Pair(d=msgspec.structs.replace(D, tp_size=2))
+    other = Process("00000000000000d9", "worker", msgspec.structs.replace(D, tp_size=2, rank=1))
+    body = Hold(request_id="d1", kind=HoldKind.HOLD, phase="expired", readers_expected=2, readers_seen=1)
+    events = [*pair.start(), pair.held("d1", 1199, 0), *pair.released("d1", 100), other.say(body, 480_000)]
+    hold = Run().feed([*events, *pair.beats(480_000)]).wait().holds()["d1"]
+    assert (hold.outcome, hold.readers_seen, hold.readers_expected) == ("ttl", 1, 2)
+    assert hold.held_ns == 480_000 * MS
+
+
+def test_two_data_parallel_engines_stay_two() -> None:
+    first, second = (
+        Process(f"00000000000000e{n}", "engine", msgspec.structs.replace(D, id=f"d_dp{n}", dp_rank=n)) for n in (0, 1)
+    )
+    pair = Pair()
+    events: list[Event] = []
+    for process, count in ((first, 10), (second, 30)):
+        pair.d = process
+        events += [pair.held(f"d{n}", 1199, 100) for n in range(count)]
+    run = Run().feed(events)
+    assert run.sample("held_requests", "decode-0", "hold") == 10
+    assert run.sample("held_requests", "decode-1", "hold") == 30

@@ -1,0 +1,170 @@
+"""Why a turn of a session was not fetched: causes that look alike are told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.assembly.run import Run
+from tests.builders import EPOCH_NS, MS, SECOND, D, Pair, read
+from turnscope.model import Event, Turn
+from turnscope.semconv import Direction, TransferState
+
+
+def five_turns(pair: Pair, **fields: Any) -> list[Turn]:
+    """One conversation whose history grows by 250 tokens a turn, nothing ever given to P."""
+    events: list[Event] = pair.start()
+    for n in range(5):
+        events += pair.turn(str(n), at_ms=5000 * n, prompt=1000 + 250 * n, **fields)
+    turns = Run().feed(events).wait(100).turns()
+    return [turns[f"p{n}"] for n in range(5)]
+
+
+def reasons(turns: list[Turn]) -> list[str]:
+    return [turn.reason for turn in turns]
+
+
+def test_a_streamed_answer_without_a_handle_is_d_s_fault() -> None:
+    turns = five_turns(Pair(), streamed=True, handle_seen=False)
+    assert [turn.path for turn in turns] == ["recompute"] * 5
+    assert reasons(turns) == ["first_turn"] + ["no_handle_from_decode"] * 4
+    assert all(turn.fetched_bytes is None for turn in turns)
+
+
+def test_the_feature_being_off_on_d_is_another_cause() -> None:
+    off = msgspec.structs.replace(D, bidirectional=False)
+    turns = five_turns(Pair(d=off), handle_seen=False)
+    assert reasons(turns) == ["first_turn"] + ["feature_off_decode"] * 4
+
+
+def test_no_session_id_is_a_third_and_no_turn_is_called_a_first_one() -> None:
+    turns = five_turns(Pair(), session=None)
+    assert reasons(turns) == ["no_session_id"] * 5
+    assert {turn.session_id for turn in turns} == {None}
+
+
+def test_one_finding_per_decode_engine_can_be_made_of_the_answers() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("1", handle_seen=False), *pair.turn("2", at_ms=5000, streamed=False)]
+    run = Run().feed(events).wait()
+    assert run.count("answers_total", "decode-0", "yes", "no") == 1
+    assert run.count("answers_total", "decode-0", "no", "yes") == 1
+    (decode,) = [e for e in run.assembler.status(run.now_ns).engines if e.name == "decode-0"]
+    assert (decode.streamed_answers, decode.streamed_handles) == (1, 0)
+    assert (decode.plain_answers, decode.plain_handles) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "given", "declined", "path", "reason"),
+    [
+        (50, True, False, "reverse_fetch", "none"),
+        (54, True, False, "reverse_fetch", "none"),
+        (56, True, True, "unknown", "declined_expired"),
+        (61, True, True, "unknown", "declined_expired"),
+        (460, False, False, "recompute", "proxy_entry_expired"),
+    ],
+)
+def test_the_expiry_boundary_has_a_margin(after_s: int, given: bool, declined: bool, path: str, reason: str) -> None:
+    pair = Pair(d=msgspec.structs.replace(D, hold_ttl_ns=60 * SECOND))
+    first = pair.turn("1", prompt=1000)
+    at = 900 + 1000 * after_s
+    handle = pair.handle("1", 1199) if given else None
+    failing = {"prefill": {"external_tokens": 1199, "finish_reason": "error"}} if declined else {}
+    second = pair.turn(
+        "2", at_ms=at, prompt=1250, fetched=1199 if given and not declined else 0, given=handle, **failing
+    )
+    if declined:
+        state = TransferState.DECLINED
+        second.append(pair.pw.say(read(Direction.REVERSE_FETCH, local="p2", remote=("d", "d1"), state=state), at + 50))
+    expiries = pair.expired("d1", 61_000) if not given or declined else []
+    run = Run().feed([*pair.start(), *first, *second, *expiries]).wait()
+    turn = run.turns()["p2"]
+    assert (turn.path, turn.reason) == (path, reason)
+    assert run.count("kv_expired_total", "decode-0", "hold") == len(expiries)
+    assert run.count("holds_total", "decode-0", "hold", "ttl") == len(expiries)
+
+
+def test_a_handle_that_the_proxy_lost_is_not_an_expired_one() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("1"), *pair.turn("2", at_ms=5000, prompt=1250)]
+    assert Run().feed(events).wait().turns()["p2"].reason == "handle_not_given"
+
+
+def test_after_an_abort_nothing_was_held_but_a_stop_string_is_no_abort() -> None:
+    for said, outcome, reason in (("stop", "ok", "stopped_by_string"), (None, "cancelled", "previous_turn_aborted")):
+        pair = Pair()
+        first = pair.turn("1", decode_finish="abort", attempt={"finish_reason": said, "outcome": outcome})
+        run = Run().feed([*pair.start(), *first, *pair.turn("2", at_ms=5000, prompt=1250)]).wait()
+        assert run.turns()["p2"].reason == reason
+        assert run.turns()["p1"].status == outcome
+
+
+def test_a_sibling_took_the_handle() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("1", prompt=1000)]
+    events += pair.turn("2", at_ms=5000, prompt=1250, fetched=1199, given=pair.handle("1", 1199))
+    events += pair.turn("3", at_ms=5100, prompt=1260)
+    turns = Run().feed(events).wait().turns()
+    assert turns["p3"].reason == "handle_taken_by_sibling"
+    assert turns["p3"].previous_turn_id == turns["p1"].turn_id
+
+
+def test_history_without_a_known_turn_before_is_no_first_turn() -> None:
+    pair = Pair()
+    turn = pair.turn("1", attempt={"message_roles": ["user", "assistant", "user"]})
+    assert Run().feed([*pair.start(), *turn]).wait().turns()["p1"].reason == "unknown"
+
+
+def test_without_a_proxy_turns_are_chained_by_their_handles() -> None:
+    pair = Pair(proxy=False)
+    events = [*pair.start(), *pair.turn("1", prompt=1000)]
+    events += pair.turn("2", at_ms=1500, prompt=1250, fetched=1199, given=pair.handle("1", 1199))
+    turns = Run().feed(events).wait().turns()
+    one, two = turns["p1"], turns["p2"]
+    assert one.session_id == two.session_id is not None
+    assert (one.session_source, two.session_source) == ("chained", "chained")
+    assert (one.turn_index, two.turn_index) == (1, 2)
+    assert (one.reason, two.reason) == ("first_turn", "none")
+    assert (one.ttft_ns, one.duration_ns) == (None, None)
+
+
+def test_a_chain_that_forms_later_revises_the_row_and_no_counter() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), *pair.turn("1", prompt=1000)]).wait(20)
+    before = run.counters()
+    assert run.turns()["p1"].session_id is None
+    run.feed(pair.turn("2", at_ms=30_000, prompt=1250, fetched=1199, given=pair.handle("1", 1199))).wait()
+    one = run.turns()["p1"]
+    assert (one.session_source, one.reason, one.revision, one.late) == ("chained", "first_turn", 2, False)
+    assert run.count("turns_total", "prefill-0", "recompute", "unknown") == 1
+    assert all(run.counters()[key] >= value for key, value in before.items())
+
+
+def test_a_session_id_on_the_engines_request_wins_over_the_chain() -> None:
+    pair = Pair(proxy=False)
+    events = [*pair.start(), *pair.turn("1", prompt=1000, prefill={"session_id": "mine"})]
+    assert Run().feed(events).wait().turns()["p1"].session_id == "mine"
+
+
+def test_the_frontends_refusal_is_a_turn_that_reached_no_engine() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    refused = {
+        "prefill": None,
+        "prefill_status": 400,
+        "decode_status": None,
+        "status_code": 400,
+        "outcome": "error",
+        "error_stage": "prefill",
+        "decode_start_ns": None,
+        "started_wall_ns": EPOCH_NS,
+        "prefill_end_ns": 5 * MS,
+    }
+    attempts = [e for e in pair.turn("1", attempt=refused) if e.emitter == pair.proxy.emitter]
+    run = Run().feed([*pair.start(), *attempts]).wait()
+    (turn,) = run.turns().values()
+    assert (turn.path, turn.reason, turn.status) == ("unknown", "rejected_by_frontend", "error")
+    assert run.count("turns_total", "none", "unknown", "rejected_by_frontend") == 1
+    assert run.count("prompt_tokens_total") == 0
