@@ -11,7 +11,7 @@ import pyarrow as pa
 from turnscope.semconv import TokenSource
 from turnscope_app import frames, words
 
-HEIGHT: Final = 260
+HEIGHT: Final = 320
 # Hues that stay apart for people who confuse red and green, on white and on black.
 COLOURS: Final = {
     words.SOURCES[TokenSource.LOCAL_HIT].plain: "#4c9be8",
@@ -216,4 +216,4 @@ def _scale(colours: dict[str, str], present: list[str]) -> alt.Scale:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(orient="top", direction="horizontal", labelLimit=220, columns=3)
+    return alt.Legend(orient="top", direction="horizontal", labelLimit=220, columns=0)

@@ -43,6 +43,14 @@ SESSIONS: Final[dict[str, Column]] = {
         Kind.SHARE,
         130,
     ),
+    "reason": Column(
+        "Most often in the way", "The most frequent reason why no more was fetched back, after first turns."
+    ),
+    "ttft": Column(
+        "First token, median (ms)",
+        "Half of the turns had their first content byte within this time, measured at the proxy.",
+        Kind.MS,
+    ),
     "prompt_tokens": Column("Prompt (tokens)", "Prompt tokens of all its turns together.", Kind.TOKENS),
     "local_hit_tokens": Column(
         "Already there (tokens)", "Found in the prefill worker's own cache (local hit).", Kind.TOKENS
@@ -55,14 +63,6 @@ SESSIONS: Final[dict[str, Column]] = {
         "Computed again (tokens)", "Of those, computed in this session before: wasted work (recomputed).", Kind.TOKENS
     ),
     "fetched_bytes": Column("Fetched back (bytes)", "Data moved from decode to prefill workers.", Kind.BYTES),
-    "ttft": Column(
-        "First token, median (ms)",
-        "Half of the turns had their first content byte within this time, measured at the proxy.",
-        Kind.MS,
-    ),
-    "reason": Column(
-        "Most often in the way", "The most frequent reason why no more was fetched back, after first turns."
-    ),
     "models": Column("Model", "The models that served it.", Kind.LIST),
 }
 

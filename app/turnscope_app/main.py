@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from turnscope.store import StoreError, StoreMissing
 from turnscope_app.pages import ABOUT, SESSION, SESSIONS
 
-st.set_page_config(page_title="turnscope", page_icon=":material/timeline:", layout="wide")
+st.set_page_config(page_title="turnscope", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
 st.html("<style>.stMainBlockContainer {padding-top: 4.5rem} h1 {font-size: 2.2rem !important}</style>")
 page = st.navigation([SESSIONS, SESSION, ABOUT], position="top")
 try:

@@ -21,6 +21,10 @@ UNATTRIBUTED: Final = "unattributed"
 """Query parameter of the session page: show the turns without a session id instead."""
 
 
+BACK: Final = "sessions_back"
+"""In the session state: the list's filters when a session was chosen, for the way back."""
+
+
 def session_link(session_id: str | None) -> dict[str, str]:
     """The session page's query parameters for one session."""
     return {UNATTRIBUTED: "1"} if session_id is None else {ID: session_id}

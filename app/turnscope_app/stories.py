@@ -85,13 +85,13 @@ def whole(turn: Turn) -> list[str]:
     return [p for p in parts if p]
 
 
-def warnings(turn: Turn) -> list[str]:
-    """One sentence for each suspicion: the answer may be wrong."""
+def warning(turn: Turn) -> str:
+    """Why the turn's answer may be wrong; empty when there is no suspicion."""
     found = []
     for suspicion in turn["suspicions"] or []:
         word = words.SUSPICIONS.get(suspicion)
-        found.append(f"{word.shown}: {word.story}" if word else str(suspicion))
-    return found
+        found.append(f"{word.shown}: {word.story}" if word else f"{suspicion}.")
+    return " ".join(found)
 
 
 def session(summary: dict[str, Any]) -> str:

@@ -31,6 +31,13 @@ def shown_of(rows: int, total: int, noun: str) -> str:
     return f"{total:,} {noun}." if total == 1 else f"{total:,} {noun}s."
 
 
+def sessions_shown(rows: int, total: int, *, bucket: bool) -> str:
+    """``8 sessions, and the turns without a session id.``: ``bucket`` says that one row is not a session."""
+    if not bucket or rows < total:
+        return shown_of(rows, total, "session")
+    return f"{shown_of(rows - 1, total - 1, 'session')[:-1]}, and the turns without a session id."
+
+
 def duration(ns: int | None) -> str:
     """Nanoseconds in the unit that reads best, from ``850 µs`` to ``2 h 05 min``."""
     if ns is None:

@@ -209,7 +209,7 @@ SOURCES: Final[dict[str, Word]] = {
     TokenSource.RECOMPUTED: Word(
         "Computed again", "recomputed", "Had been computed in this session before: wasted work."
     ),
-    TokenSource.NEW: Word("Computed, new text", "new", "Had never been seen in this session: unavoidable work."),
+    TokenSource.NEW: Word("New text", "new", "Had never been seen in this session: unavoidable work."),
     TokenSource.COMPUTED: Word(
         "Computed", "computed", "Computed, without evidence whether it was new or had been computed before."
     ),

@@ -183,7 +183,7 @@ def test_readers_see_every_row_once_while_files_are_compacted_and_deleted(tmp_pa
     thread.start()
     reader = StoreReader(str(tmp_path))
     try:
-        for _ in range(60):
+        for _ in range(25):
             before = written
             page = reader.sessions()
             after = written

@@ -23,7 +23,12 @@ if summary is None:
     st.page_link(pages.SESSIONS, label="To the sessions")
     st.stop()
 
-st.page_link(pages.SESSIONS, label="All sessions", icon=":material/arrow_back:")
+st.page_link(
+    pages.SESSIONS,
+    label="All sessions",
+    icon=":material/arrow_back:",
+    query_params=st.session_state.get(pages.BACK, {}),
+)
 st.title(text.escaped(text.session(session_id)), anchor=False)
 st.markdown(text.escaped(stories.session(summary)))
 if session_id is None:
@@ -53,8 +58,9 @@ numbers = frames.numbers(rows, offset)
 
 suspicious = [(number, row) for number, row in zip(numbers, rows, strict=True) if row["suspicions"]]
 for number, row in suspicious[: stories.MOST_WARNINGS]:
-    for warning in stories.warnings(row):
-        st.warning(f"**Turn {number}: the answer may be wrong.** {text.escaped(warning)}", icon=":material/warning:")
+    st.warning(
+        f"**Turn {number}: the answer may be wrong.** {text.escaped(stories.warning(row))}", icon=":material/warning:"
+    )
 if len(suspicious) > stories.MOST_WARNINGS:
     st.caption(f"{text.turns(len(suspicious))} on this page may have a wrong answer: marked ⚠ in the table.")
 
@@ -119,9 +125,8 @@ number = st.selectbox(
 )
 turn = rows[numbers.index(number)]
 with st.container(border=True):
-    for sentence in stories.whole(turn):
-        st.markdown(text.escaped(sentence))
-    for warning in stories.warnings(turn):
-        st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(warning)}")
+    if turn["suspicions"]:
+        st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(stories.warning(turn))}")
+    st.markdown(text.escaped(" ".join(stories.whole(turn))))
     st.caption("Trace id of this turn, in your tracing backend and in exemplars")
     st.code(turn["turn_id"], language=None)

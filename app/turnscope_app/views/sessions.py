@@ -16,6 +16,14 @@ if totals.turns == 0:
         "minute after it ended. If none comes, `turnscope doctor` says what is missing.",
         icon=":material/hourglass_empty:",
     )
+
+    @st.fragment(run_every=data.FRESH_SECONDS)
+    def wait() -> None:
+        """Look again, and show the list as soon as there is one."""
+        if data.totals(url).turns:
+            st.rerun()
+
+    wait()
     st.stop()
 
 st.markdown(
@@ -90,7 +98,8 @@ table, total = data.sessions(url, where, order.value, descending)
 if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
     st.stop()
-st.caption(text.shown_of(table.num_rows, total, "session"))
+st.caption(text.sessions_shown(table.num_rows, total, bucket=table["session_id"].null_count > 0))
 row = tables.choose(frames.sessions(table), columns.SESSIONS, key="sessions_table", pinned="session")
 if row is not None:
+    st.session_state[pages.BACK] = st.query_params.to_dict()
     st.switch_page(pages.SESSION, query_params=pages.session_link(table["session_id"][row].as_py()))

@@ -1,0 +1,196 @@
+"""Every page with an empty, a normal, a filtered and a broken store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import turnscope_app
+from tests.app import sample
+from tests.store.rows import fill, turn, writer
+from turnscope_app import data, words
+
+MAIN = Path(turnscope_app.__file__).with_name("main.py")
+VIEWS = {"sessions": "views/sessions.py", "session": "views/session.py", "about": "views/about.py"}
+
+
+def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    monkeypatch.setenv(data.STORE_VARIABLE, str(url))
+    at = AppTest.from_file(str(MAIN), default_timeout=60)
+    if view != "sessions":
+        at.run()
+        at.switch_page(VIEWS[view])
+    for name, value in query.items():
+        at.query_params[name] = value
+    return at.run()
+
+
+def _said(at: AppTest) -> str:
+    """Everything the page says in text."""
+    kinds = (at.title, at.markdown, at.info, at.warning, at.error, at.caption, at.code, at.subheader)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("store")
+    sample.write(str(path))
+    return path
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_of_a_missing_store_says_what_to_do(view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open(view, tmp_path / "none", monkeypatch, id="x")
+    assert not at.exception
+    assert "There is no turnscope store at" in _said(at)
+    assert "turnscope serve" in _said(at)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_of_a_broken_store_names_what_is_broken(
+    view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, turn(1))
+    (tmp_path / "manifests/w1.json").write_text("{")
+    at = _open(view, tmp_path, monkeypatch, id="s1")
+    assert not at.exception
+    assert "w1.json cannot be read" in _said(at)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_of_an_empty_store_says_so(view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer(tmp_path).close()
+    at = _open(view, tmp_path, monkeypatch, id="s1")
+    assert not at.exception
+    assert not at.error
+    assert "The store" in at.info[0].value
+
+
+def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("sessions", store, monkeypatch)
+    assert not at.exception
+    assert "8 sessions, and the turns without a session id." in _said(at)
+    frame: Any = at.dataframe[0].value
+    assert list(frame["session"])[:2] == ["slow-reader", "Turns without a session id"]
+    assert {m.label: m.value for m in at.metric} == {
+        "Sessions": "8",
+        "Turns": "33",
+        "Prompt tokens reused": "49 %",
+        "Fetched back": "9.2 MB",
+        "Possibly wrong answers": "2",
+    }
+
+
+def test_a_link_with_filters_opens_the_filtered_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open(
+        "sessions", store, monkeypatch, sessions_path=words.PATHS["mixed"].shown, sessions_check="Possibly wrong"
+    )
+    assert list(at.dataframe[0].value["session"]) == ["compacting-agent"]
+    assert "1 session." in _said(at)
+
+
+def test_choosing_a_filter_narrows_the_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("sessions", store, monkeypatch)
+    at.selectbox(key="sessions_reason").select("stuck").run()
+    assert list(at.dataframe[0].value["session"]) == ["flaky-network"]
+
+
+def test_a_filter_that_nothing_meets_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("sessions", store, monkeypatch, sessions_text="no such session")
+    assert "Clear one of them" in at.info[0].value
+    assert not at.dataframe
+
+
+def test_a_link_with_a_senseless_filter_opens_the_whole_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("sessions", store, monkeypatch, sessions_path="nonsense", sessions_sort="nonsense")
+    assert not at.exception
+    assert len(at.dataframe[0].value) == 9
+
+
+def test_one_session_is_told_turn_by_turn(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("session", store, monkeypatch, id="compacting-agent")
+    assert not at.exception
+    assert at.title[0].value == r"compacting\-agent"
+    assert [m.value for m in at.metric] == ["4", "4,968", "59 %", "2.5 MB", "68.9 ms", "2"]
+    assert [w.value.split("**")[1] for w in at.warning] == [
+        "Turn 3: the answer may be wrong.",
+        "Turn 4: the answer may be wrong.",
+    ]
+    assert list(at.dataframe[0].value["mark"]) == ["", "", "⚠", "⚠"]
+    assert at.selectbox(key="session_turn").value == 3
+    assert "853 tokens" in _said(at)
+
+
+def test_a_link_to_a_turn_tells_that_turn(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("session", store, monkeypatch, id="support-chat-4711", session_turn="2")
+    assert at.selectbox(key="session_turn").value == 2
+    assert "716 were fetched back" in _said(at)
+
+
+def test_turns_without_a_session_id_have_a_page_that_says_what_to_do(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = _open("session", store, monkeypatch, unattributed="1")
+    assert at.title[0].value == "Turns without a session id"
+    assert "X-Session-ID" in at.info[0].value
+    assert len(at.dataframe[0].value) == 2
+
+
+@pytest.mark.parametrize("query", [{}, {"id": ""}, {"id": "nobody"}])
+def test_a_session_page_without_a_session_leads_to_the_list(
+    query: dict[str, str], store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = _open("session", store, monkeypatch, **query)
+    assert not at.exception
+    assert len(at.info) == 1
+    assert not at.dataframe
+
+
+@pytest.mark.parametrize("session_id", ["<script>alert(1)</script>", "\u202egnirts", "**b** $x$ :smile:", "x" * 10_000])
+def test_a_hostile_session_id_is_text_and_nothing_else(
+    session_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, turn(1, session_id=session_id, prompt_tokens=5, model=session_id))
+    at = _open("sessions", tmp_path, monkeypatch)
+    assert not at.exception
+    at = _open("session", tmp_path, monkeypatch, id=session_id)
+    assert not at.exception
+    assert at.metric[1].value == "5"
+    said = at.title[0].value
+    assert "<script>" not in said
+    assert "\u202e" not in said
+    assert "**b**" not in said
+    assert len(said) < 250
+
+
+def test_the_about_page_tells_what_is_covered_and_explains_every_word(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = _open("about", store, monkeypatch)
+    assert not at.exception
+    assert "33 turns in 8 sessions" in _said(at)
+    shown = [list(d.value.get("term", [])) for d in at.dataframe]
+    assert [len(s) for s in shown] == [0, len(words.PATHS), len(words.REASONS), len(words.SUSPICIONS), 8]
+
+
+def test_at_most_a_thousand_rows_are_sent_and_the_true_total_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, *(turn(n, session_id="long", prompt_tokens=1) for n in range(1, 1_203)))
+    at = _open("session", tmp_path, monkeypatch, id="long")
+    assert len(at.dataframe[0].value) == 1_000
+    assert "1,000 of 1,202 turns are shown." in _said(at)
+    at = _open("session", tmp_path, monkeypatch, id="long", session_page="2")
+    assert list(at.dataframe[0].value["turn"]) == list(range(1_001, 1_203))
+
+
+def test_every_widget_has_a_key_of_its_page(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for view, query in {"sessions": {}, "session": {"id": "support-chat-4711"}}.items():
+        at = _open(view, store, monkeypatch, **query)
+        widgets = [*at.selectbox, *at.text_input, *at.button_group]
+        assert widgets
+        for widget in widgets:
+            assert str(widget.key).startswith(f"{view}_")

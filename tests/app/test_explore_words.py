@@ -1,0 +1,107 @@
+"""Every word of the closed vocabularies has plain words and a sentence, and foreign text is made harmless."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pytest
+
+from turnscope.semconv import HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope_app import text, words
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "table"),
+    [
+        (Path, words.PATHS),
+        (Reason, words.REASONS),
+        (Suspicion, words.SUSPICIONS),
+        (HoldOutcome, words.HOLD_OUTCOMES),
+        (Status, words.STATUSES),
+        (TokenSource, words.SOURCES),
+    ],
+)
+def test_every_word_has_a_story_and_no_other_has(vocabulary: type[StrEnum], table: dict[str, words.Word]) -> None:
+    assert set(table) == set(vocabulary)
+    for word in table.values():
+        assert word.plain[0].isupper()
+        assert word.story[0].isupper()
+        assert word.story.endswith(".")
+    assert len({word.plain for word in table.values()}) == len(table)
+
+
+def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:
+    assert words.PATHS[Path.REVERSE_FETCH].shown == "Fetched back (reverse fetch)"
+    assert words.PATHS[Path.UNKNOWN].shown == "Unknown"
+
+
+def test_a_value_from_a_newer_turnscope_is_shown_as_it_is() -> None:
+    assert words.shown(words.REASONS, "brand_new") == "brand new"
+    assert words.shown(words.REASONS, None) is None
+
+
+@pytest.mark.parametrize(
+    ("ns", "shown"),
+    [
+        (None, "not measured"),
+        (0, "0 µs"),
+        (850_000, "850 µs"),
+        (12_340_000, "12.3 ms"),
+        (1_250_000_000, "1.25 s"),
+        (125_000_000_000, "2 min 05 s"),
+        (7_500_000_000_000, "2 h 05 min"),
+    ],
+)
+def test_a_duration_has_the_unit_that_reads_best(ns: int | None, shown: str) -> None:
+    assert text.duration(ns) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "not measured"), (0, "0 B"), (999, "999 B"), (786_432, "786.4 kB"), (2**60, "1152921.5 TB")],
+)
+def test_a_size_has_decimal_prefixes(value: int | None, shown: str) -> None:
+    assert text.size(value) == shown
+
+
+def test_a_share_of_nothing_or_of_the_unmeasured_is_not_measured() -> None:
+    assert text.share(0, 200) == "0 %"
+    assert text.share(50, 200) == "25 %"
+    assert {text.share(None, 200), text.share(1, None), text.share(0, 0)} == {"not measured"}
+
+
+def test_times_are_utc_and_absurd_ones_say_so() -> None:
+    assert text.when(1_796_040_000_000_000_000) == "2026-11-30 12:00:00 UTC"
+    assert text.when(2**63 * 1_000) == "a time outside the calendar"
+    assert text.when(None) == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("session_id", "shown"),
+    [
+        (None, "Turns without a session id"),
+        ("", "Turns without a session id"),
+        ("plain-1", "plain-1"),
+        ("<b>x</b>", "<b>x</b>"),
+        ("a\u202egnp.exe", "a\\u202egnp.exe"),
+        ("line\nbreak\x00", "line\\u000abreak\\u0000"),
+        ("שלום", "שלום"),
+        ("x" * 10_000, "x" * 80 + "… (10,000 characters)"),
+    ],
+)
+def test_a_session_id_is_shown_harmlessly(session_id: str | None, shown: str) -> None:
+    assert text.session(session_id) == shown
+
+
+def test_markdown_in_foreign_text_means_nothing() -> None:
+    assert text.escaped("[a](http://x) **b** <i> :smile: $x$") == (
+        r"\[a\]\(http\://x\) \*\*b\*\* \<i\> \:smile\: \$x\$"
+    )
+
+
+def test_counts_say_how_many_of_how_many() -> None:
+    assert text.shown_of(3, 3, "session") == "3 sessions."
+    assert text.shown_of(1, 1, "turn") == "1 turn."
+    assert text.shown_of(1000, 4000, "turn") == "1,000 of 4,000 turns are shown."
+    assert text.sessions_shown(9, 9, bucket=True) == "8 sessions, and the turns without a session id."
+    assert text.sessions_shown(9, 9, bucket=False) == "9 sessions."

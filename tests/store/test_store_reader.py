@@ -1,0 +1,275 @@
+"""What the reader answers: worked out by hand from a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.store.rows import NOON, SECOND, fill, hold, parquet_files, read_turns, turn, writer
+from turnscope.model import Turn
+from turnscope.store import StoreBroken, StoreMissing, StoreReader
+from turnscope.store.queries import SessionFilter, SessionSort
+from turnscope.store.schema import TURNS
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[StoreReader]:
+    """Sessions a (2 turns), b (1 turn) and two turns without an id."""
+    fill(
+        tmp_path,
+        turn(1, session_id="a", prompt_tokens=100, fetched_tokens=0, computed_tokens=100, reason="first_turn",
+             path="recompute", model="m1", prefill_engine="p0", ttft_ns=30 * MS, left_hold_id="h1"),
+        turn(2, session_id="a", prompt_tokens=300, fetched_tokens=200, computed_tokens=100, reason="none",
+             path="reverse_fetch", model="m1", prefill_engine="p1", ttft_ns=10 * MS, fetched_bytes=4096,
+             suspicions=["kv_mismatch"], used_hold_id="h1", left_hold_id="h2"),
+        turn(3, session_id="b", prompt_tokens=None, reason="stuck", path="unknown", status="stuck",
+             started_ns=NOON + 3 * SECOND + 1, ended_ns=None, model="m2", prefill_engine="p0"),
+        turn(4, session_id=None, prompt_tokens=50, reason="no_session_id", path="recompute"),
+        turn(5, session_id="", prompt_tokens=60, reason="no_session_id", path="recompute"),
+        hold(1, hold_id="h1", outcome="read", held_ns=7 * SECOND),
+        hold(2, hold_id="h2"),
+        hold(3, hold_id="elsewhere", outcome="ttl"),
+        hold(4, hold_id="lease", kind="lease", outcome="lease"),
+    )  # fmt: skip
+    reader = StoreReader(str(tmp_path))
+    yield reader
+    reader.close()
+
+
+def _ids(reader: StoreReader, where: SessionFilter, **more: Any) -> list[str | None]:
+    found: list[str | None] = reader.sessions(where, **more).table["session_id"].to_pylist()
+    return found
+
+
+def test_a_session_is_summed_from_its_turns(reader: StoreReader) -> None:
+    row = reader.session("a")
+    assert row is not None
+    expected = {
+        "session_id": "a",
+        "turns": 2,
+        "measured_turns": 2,
+        "first_ns": NOON + SECOND,
+        "last_ns": NOON + 3 * SECOND,
+        "models": ["m1"],
+        "prompt_tokens": 400,
+        "fetched_tokens": 200,
+        "computed_tokens": 200,
+        "local_hit_tokens": None,
+        "fetched_bytes": 4096,
+        "ttft_median_ns": 10 * MS,
+        "fetch_turns": 1,
+        "suspicious_turns": 1,
+        "failed_turns": 0,
+        "main_reason": None,
+    }
+    assert {k: row[k] for k in expected} == expected
+    assert all(not hasattr(v, "as_tuple") for v in row.values()), "sums are integers, not decimals"
+
+
+def test_what_no_turn_measured_is_absent_and_not_zero(reader: StoreReader) -> None:
+    row = reader.session("b")
+    assert row is not None
+    assert (row["turns"], row["measured_turns"], row["prompt_tokens"], row["ttft_median_ns"]) == (1, 0, None, None)
+
+
+def test_turns_without_a_session_id_are_one_bucket(reader: StoreReader) -> None:
+    row = reader.session(None)
+    assert row is not None
+    assert (row["session_id"], row["turns"], row["prompt_tokens"]) == (None, 2, 110)
+    assert reader.turns(None).total == 2
+    assert reader.sessions().total == 3
+
+
+def test_an_unknown_session_is_none_and_has_no_turns(reader: StoreReader) -> None:
+    assert reader.session("nobody") is None
+    assert (reader.turns("nobody").total, reader.holds("nobody").total) == (0, 0)
+
+
+def test_sessions_come_latest_first_unless_asked_otherwise(reader: StoreReader) -> None:
+    assert _ids(reader, SessionFilter()) == [None, "b", "a"]
+    assert _ids(reader, SessionFilter(), sort=SessionSort.FIRST, descending=False) == ["a", "b", None]
+    assert _ids(reader, SessionFilter(), sort=SessionSort.FETCHED) == ["a", "b", None]
+
+
+@pytest.mark.parametrize("sort", list(SessionSort))
+def test_every_sort_order_works(reader: StoreReader, sort: SessionSort) -> None:
+    assert reader.sessions(sort=sort).total == 3
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        (SessionFilter(text="A"), ["a"]),
+        (SessionFilter(text="%"), []),
+        (SessionFilter(model="m2"), ["b"]),
+        (SessionFilter(engine="p0"), ["b", "a"]),
+        (SessionFilter(path="recompute"), [None, "a"]),
+        (SessionFilter(reason="stuck"), ["b"]),
+        (SessionFilter(suspicion="kv_mismatch"), ["a"]),
+        (SessionFilter(suspicious=True), ["a"]),
+        (SessionFilter(failed=True), ["b"]),
+        (SessionFilter(since_ns=NOON + 3 * SECOND), [None, "b"]),
+        (SessionFilter(until_ns=NOON + 3 * SECOND), ["a"]),
+        (SessionFilter(engine="p0", path="reverse_fetch"), []),
+        (SessionFilter(engine="p1", path="reverse_fetch"), ["a"]),
+        (SessionFilter(text="'; DROP TABLE empty_turns; --"), []),
+    ],
+)
+def test_filters_keep_sessions_with_a_turn_that_meets_all(
+    reader: StoreReader, where: SessionFilter, found: list[str | None]
+) -> None:
+    page = reader.sessions(where)
+    assert (page.table["session_id"].to_pylist(), page.total) == (found, len(found))
+
+
+def test_a_filtered_session_still_counts_all_its_turns(reader: StoreReader) -> None:
+    assert reader.sessions(SessionFilter(engine="p1")).table["turns"].to_pylist() == [2]
+
+
+def test_a_page_has_its_rows_and_the_true_total(reader: StoreReader) -> None:
+    page = reader.sessions(limit=1, offset=1)
+    assert (page.table["session_id"].to_pylist(), page.total) == (["b"], 3)
+    turns = reader.turns("a", limit=1, offset=1)
+    assert (turns.table["turn_id"].to_pylist(), turns.total) == ([f"{2:032x}"], 2)
+    recent = reader.recent_turns(limit=2)
+    assert ([int(t, 16) for t in recent.table["turn_id"].to_pylist()], recent.total) == ([5, 4], 5)
+
+
+def test_a_turn_comes_with_the_hold_it_left(reader: StoreReader) -> None:
+    first, second = reader.turns("a").table.to_pylist()
+    assert (first["hold_outcome"], first["hold_held_ns"], first["hold_seen"]) == ("read", 7 * SECOND, True)
+    assert (second["hold_outcome"], second["hold_held_ns"], second["hold_seen"]) == (None, None, True)
+    (stuck,) = reader.turns("b").table.to_pylist()
+    assert (stuck["hold_outcome"], stuck["hold_seen"]) == (None, False)
+
+
+def test_the_holds_of_a_session_are_those_its_turns_left_or_were_offered(reader: StoreReader) -> None:
+    assert reader.holds("a").table["hold_id"].to_pylist() == ["h1", "h2"]
+    assert reader.holds("b").total == 0
+
+
+def test_totals_cover_the_whole_store(reader: StoreReader) -> None:
+    totals = reader.totals()
+    assert (totals.turns, totals.sessions, totals.unattributed_turns) == (5, 2, 2)
+    assert (totals.prompt_tokens, totals.fetched_tokens, totals.local_hit_tokens) == (510, 200, None)
+    assert (totals.prompt_turns, totals.ttft_turns, totals.suspicious_turns, totals.failed_turns) == (4, 2, 1, 1)
+    assert totals.by_path == {"recompute": 3, "reverse_fetch": 1, "unknown": 1}
+    assert totals.by_reason == {"no_session_id": 2, "first_turn": 1, "none": 1, "stuck": 1}
+    assert totals.by_suspicion == {"kv_mismatch": 1}
+    assert (totals.holds, totals.leases, totals.by_hold_outcome) == (3, 1, {"held": 1, "read": 1, "ttl": 1})
+
+
+def test_choices_are_what_occurs(reader: StoreReader) -> None:
+    assert reader.choices() == {"model": ["m1", "m2"], "engine": ["p0", "p1"]}
+
+
+def test_a_revision_can_move_a_turn_into_a_session(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1, session_id=None))
+    fill(tmp_path, turn(1, session_id="found", revision=2))
+    reader = StoreReader(str(tmp_path))
+    assert (reader.turns(None).total, reader.turns("found").total, reader.sessions().total) == (0, 1, 1)
+    reader.close()
+
+
+def test_turns_chained_by_their_handles_are_a_session_of_their_own(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1, session_id="chain-1", session_source="chained"), turn(2, session_id=None))
+    reader = StoreReader(str(tmp_path))
+    assert reader.sessions().table.select(["session_id", "session_source"]).to_pylist() == [
+        {"session_id": None, "session_source": None},
+        {"session_id": "chain-1", "session_source": "chained"},
+    ]
+    reader.close()
+
+
+@pytest.mark.parametrize("session_id", ["<script>alert(1)</script>", "' OR 1=1 --", "\u202egnirts", "x" * 10_000, "%"])
+def test_any_session_id_is_only_a_value(tmp_path: Path, session_id: str) -> None:
+    fill(tmp_path, turn(1, session_id=session_id), turn(2, session_id="other"))
+    reader = StoreReader(str(tmp_path))
+    assert reader.turns(session_id).total == 1
+    assert reader.sessions(SessionFilter(text=session_id)).table["session_id"].to_pylist() == [session_id]
+    reader.close()
+
+
+def test_there_is_no_store_where_nothing_is(tmp_path: Path) -> None:
+    with pytest.raises(StoreMissing, match=r"There is no turnscope store at .*: start `turnscope serve --store"):
+        StoreReader(str(tmp_path / "nothing"))
+
+
+def test_a_folder_of_other_files_is_no_store(tmp_path: Path) -> None:
+    pq.write_table(TURNS.schema.empty_table(), tmp_path / "x.parquet")
+    with pytest.raises(StoreMissing):
+        StoreReader(str(tmp_path))
+
+
+def test_files_that_no_manifest_lists_are_not_read(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1))
+    (only,) = parquet_files(tmp_path)
+    copy = tmp_path / only.replace("-w1", "-w2")
+    copy.write_bytes((tmp_path / only).read_bytes())
+    (tmp_path / "manifests/w1.json").unlink()
+    writer(tmp_path, writer_id="w3").close()
+    assert read_turns(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 nonsense PAR1"])
+def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
+    fill(tmp_path, turn(1))
+    (only,) = parquet_files(tmp_path)
+    (tmp_path / only).write_bytes(content)
+    reader = StoreReader(str(tmp_path))
+    with pytest.raises(StoreBroken, match=r"A file of the store .* cannot be read .*-w1\.parquet"):
+        reader.sessions()
+    reader.close()
+
+
+def test_a_file_that_vanished_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1))
+    reader = StoreReader(str(tmp_path))
+    (only,) = parquet_files(tmp_path)
+    (tmp_path / only).unlink()
+    with pytest.raises(StoreBroken, match=r"-w1\.parquet"):
+        reader.totals()
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", r"The manifest .*w1\.json cannot be read"),
+        ('{"writer": "w1", "version": 2}', "has format 2, this turnscope reads 1"),
+        (
+            '{"writer": "w1", "files": [{"path": "../../etc/passwd", "table": "turns", "date": "2026-01-01", "rows": 1,'
+            ' "bytes": 1, "level": 0, "created_ns": 1}]}',
+            "lists a file that cannot be part of a store: '../../etc/passwd'",
+        ),
+    ],
+)
+def test_a_broken_manifest_is_named(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/w1.json").write_text(content)
+    with pytest.raises(StoreBroken, match=words):
+        StoreReader(str(tmp_path))
+
+
+def test_files_of_an_older_turnscope_lack_columns_and_are_read_all_the_same(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1, prompt_tokens=7, tool_calls=3))
+    (only,) = parquet_files(tmp_path)
+    old = pq.read_table(tmp_path / only, partitioning=None).drop_columns(["tool_calls"])
+    pq.write_table(old, tmp_path / only)
+    (got,) = read_turns(tmp_path)
+    assert (got["prompt_tokens"], got["tool_calls"]) == (7, None)
+
+
+def test_files_of_a_newer_turnscope_have_more_columns_and_are_read_all_the_same(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1))
+    (only,) = parquet_files(tmp_path)
+    new = pq.read_table(tmp_path / only, partitioning=None)
+    pq.write_table(new.append_column("from_the_future", [["x"]]), tmp_path / only)
+    (got,) = read_turns(tmp_path)
+    assert Turn(**{k: v for k, v in got.items() if not k.startswith("hold_")}) == turn(1)
