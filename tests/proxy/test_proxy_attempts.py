@@ -244,6 +244,7 @@ def test_two_concurrent_requests_with_one_request_id_are_two_turns(proxy: Proxy)
     assert one.proxy_turn_id != two.proxy_turn_id
     assert one.prefill != two.prefill
     assert [r.headers["x-request-id"] for r in proxy.prefill.requests] == ["1", "1"]
+    assert (one.x_request_id, two.x_request_id) == ("1", "1")
 
 
 def test_engines_get_the_headers_the_proxy_left_out(proxy: Proxy) -> None:
@@ -252,7 +253,7 @@ def test_engines_get_the_headers_the_proxy_left_out(proxy: Proxy) -> None:
     prefill, decode = proxy.prefill.requests[0].headers, proxy.decode.requests[0].headers
     for headers in (prefill, decode):
         assert headers["x-session-id"] == "sent-on"
-        assert headers["x-request-id"] == attempt.proxy_turn_id
+        assert headers["x-request-id"] == attempt.x_request_id == attempt.proxy_turn_id
         assert headers["traceparent"].split("-")[1] == trace_id
     assert prefill["traceparent"] != decode["traceparent"]
 
@@ -260,7 +261,8 @@ def test_engines_get_the_headers_the_proxy_left_out(proxy: Proxy) -> None:
 def test_headers_the_proxy_set_itself_stay(proxy: Proxy) -> None:
     parent = f"00-{'a' * 32}-{'b' * 16}-01"
     mine = {"x_keep_traceparent": parent, "x_keep_x_session_id": "own", "x_keep_x_request_id": "7"}
-    proxy.send({"conversation_id": "other"}, **mine)
+    _, trace_id = proxy.send({"conversation_id": "other"}, **mine)
+    assert proxy.attempts(trace_id)[0].x_request_id == "7"
     for engine in (proxy.prefill, proxy.decode):
         headers = engine.requests[0].headers
         assert headers["traceparent"] == parent

@@ -123,6 +123,25 @@ def test_a_stream_left_after_its_end_mark_is_no_failure() -> None:
     assert stream.closed == 1
 
 
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_a_stream_the_proxy_leaves_before_its_end_is_a_cancelled_decode(kind: str) -> None:
+    async def use() -> None:
+        if kind == "sync":
+            with httpx.Client(transport=transport(stream)) as client, client.stream("POST", URL, json={}) as response:
+                next(response.iter_raw())
+            return
+        async with (
+            httpx.AsyncClient(transport=transport(stream)) as client,
+            client.stream("POST", URL, json={}) as response,
+        ):
+            await anext(response.aiter_raw())
+
+    stream = Stream(EVENTS)
+    attempt = attempt_of(use)
+    assert (attempt.outcome, attempt.error_stage, attempt.finish_reason) == ("cancelled", "decode", None)
+    assert stream.closed == 1
+
+
 def test_a_stream_sent_and_closed_by_hand_is_seen() -> None:
     async def use() -> None:
         async with httpx.AsyncClient(transport=transport(stream)) as client:
@@ -161,7 +180,7 @@ def test_an_engine_that_cannot_be_reached_raises_the_same_error() -> None:
     assert (attempt.outcome, attempt.error_stage, attempt.decode_status) == ("error", "decode", None)
 
 
-def test_a_proxys_own_time_limit_is_an_error_of_the_leg() -> None:
+def test_a_proxys_own_time_limit_cancels_the_leg() -> None:
     async def use() -> None:
         async with httpx.AsyncClient(transport=httpx.MockTransport(slow)) as client:
             with pytest.raises(asyncio.TimeoutError):
@@ -173,7 +192,7 @@ def test_a_proxys_own_time_limit_is_an_error_of_the_leg() -> None:
         return httpx.Response(200)
 
     attempt = attempt_of(use)
-    assert (attempt.outcome, attempt.error_stage) == ("error", "decode")
+    assert (attempt.outcome, attempt.error_stage) == ("cancelled", "decode")
 
 
 def test_compressed_answers_are_read() -> None:

@@ -208,11 +208,17 @@ def test_closing_an_answer_after_its_finish_reason_is_no_failure() -> None:
     assert turn.finish() == [(1, True, "ok", None)]
 
 
-def test_an_answer_the_proxy_gave_up_is_a_decode_error() -> None:
+def test_an_answer_the_proxy_closed_before_its_end_is_a_cancelled_decode() -> None:
     turn = Turn()
     turn.prefill("a")
     turn.end(*turn.decode("a"), cancelled=True)
-    assert turn.finish() == [(1, True, "error", "decode")]
+    assert turn.finish() == [(1, True, "cancelled", "decode")]
+
+
+def test_a_leg_the_proxy_gave_up_and_an_error_for_the_client_is_an_error_of_that_leg() -> None:
+    turn = Turn()
+    turn.end(*turn.leg(PREFILL), cancelled=True)
+    assert turn.finish(504) == [(1, True, "error", "prefill")]
 
 
 def test_a_chain_of_responses_is_one_session_from_its_first_answer_on() -> None:

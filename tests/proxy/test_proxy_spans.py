@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Iterator
 
 import pytest
 
-from tests.proxy.conftest import Proxy, Start
+from tests.proxy.conftest import Proxy, Start, traceparent
 from tests.proxy.span_receiver import CLIENT, SERVER, SpanReceiver, attributes
 from turnscope import semconv
 from turnscope.proxy.spans import exporter_name
@@ -71,6 +72,20 @@ def test_a_failed_leg_and_its_turn_are_errors(proxy: Proxy) -> None:
     assert attributes(prefill)["error.type"] == "500"
     turn = semconv.turn_key("", proxy.attempts(trace_id)[0].proxy_turn_id)
     assert attributes(server)["turnscope.turn_id"] == turn.hex()
+
+
+def test_the_spans_of_an_aborted_answer_end(proxy: Proxy) -> None:
+    proxy.decode.pause = threading.Event()
+    trace_id = secrets.token_hex(16)
+    with proxy.client.stream(
+        "POST", "/v1/chat/completions", json={"stream": True, "messages": []}, headers=traceparent(trace_id)
+    ) as response:
+        next(response.iter_raw())
+    spans_of(proxy, trace_id, 3)
+    proxy.decode.pause.set()
+    decode = proxy.spans.of(trace_id, CLIENT)[1]
+    assert decode.status.code == 2
+    assert attributes(proxy.spans.of(trace_id, SERVER)[0])["turnscope.outcome"] == "cancelled"
 
 
 def test_a_retried_turn_has_a_client_span_for_each_leg(proxy: Proxy) -> None:

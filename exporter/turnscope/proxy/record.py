@@ -267,7 +267,7 @@ class TurnRecord:
         if error is not None or self.status is None or self.status >= 400:
             return "error", stage_of(failing) if failing else "proxy"
         if failing is not None and failing is attempt.decode and not failing.in_flight:
-            return "error", "decode"
+            return "cancelled" if failing.cancelled else "error", "decode"
         return "ok", None
 
 
