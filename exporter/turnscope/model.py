@@ -57,7 +57,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The worker's rank; None from a scheduler process."""
 
 
-class Handle(msgspec.Struct, frozen=True, kw_only=True):
+class Handle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A ``kv_transfer_params`` seen going in or out. Its identity is (engine_id, request_id)."""
 
     engine_id: str
@@ -68,7 +68,7 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     """``remote_blocks_expiry_time``: the *holder's* ``perf_counter``; None when the field is missing."""
 
 
-class Body(msgspec.Struct, kw_only=True, tag=True):
+class Body(msgspec.Struct, kw_only=True, tag=True, omit_defaults=True):
     """Base of every event body: a flat record plus ``Handle`` fields, encoded as ``turnscope.<kind>.<field>``.
 
     Tagged with its class name, so that journal and snapshots can read a union of bodies back.

@@ -35,8 +35,8 @@ RETENTION_NS: Final = 3_600_000_000_000
 """As long as assembly remembers what it counted, so that a journal without a usable checkpoint still suffices."""
 SETTLE_EVERY: Final = 64
 """Records between two hand-outs while there is more to read."""
-CHECKPOINT_RECORDS: Final = 20_000
-"""Records after which a checkpoint is due whatever the time: bounds the next replay."""
+CHECKPOINT_EVENTS: Final = 50_000
+"""Events after which a checkpoint is due whatever the time: the next replay takes seconds."""
 REFRESH_S: Final = 1.0
 """Age of gauges and status."""
 
@@ -116,7 +116,8 @@ class Pipeline:
         self._status = AssemblyStatus()
         self._engines: dict[str, Role] = {}
         self._position = journal.start()
-        self._records = 0
+        self._events = 0
+        """Read since the last checkpoint."""
         self._checkpoint_at = self._refresh_at = clock_s()
         self._unsettled = False
         for metric in METRICS.values():
@@ -194,8 +195,8 @@ class Pipeline:
         seconds = self._clock_s() - started
         self._metrics.gauge("turnscope_exporter_replay_seconds", (), seconds)
         self._refresh(assembly)
-        if self._records:
-            _LOG.info("replayed %d records in %.2f s; %d keys were counted before", self._records, seconds, keys)
+        if self._events:
+            _LOG.info("replayed %d events in %.2f s; %d keys were counted before", self._events, seconds, keys)
         return assembly
 
     def _restore(self) -> tuple[Assembling, Position]:
@@ -216,9 +217,9 @@ class Pipeline:
             self._settle(assembly, now)
         if self._clock_s() - self._refresh_at >= REFRESH_S:
             self._refresh(assembly)
-        due = self._records >= CHECKPOINT_RECORDS or self._clock_s() - self._checkpoint_at >= self._checkpoint_s
-        if self._records and due and not self._unsettled and self._rows.request_checkpoint(self._checkpoint(assembly)):
-            self._records, self._checkpoint_at = 0, self._clock_s()
+        due = self._events >= CHECKPOINT_EVENTS or self._clock_s() - self._checkpoint_at >= self._checkpoint_s
+        if self._events and due and not self._unsettled and self._rows.request_checkpoint(self._checkpoint(assembly)):
+            self._events, self._checkpoint_at = 0, self._clock_s()
 
     def _drain(self, assembly: Assembling, *, replay_until: Position | None = None) -> None:
         now = 0
@@ -226,8 +227,8 @@ class Pipeline:
             if isinstance(record, Batch):
                 self._feed(assembly, record, live=replay_until is None)
                 now = record.arrival_ns
+                self._events += len(record.entries)
             self._position = position
-            self._records += 1
             if n % SETTLE_EVERY == 0:
                 self._settle(assembly, now)
             if replay_until is not None and position >= replay_until:

@@ -6,7 +6,10 @@ import signal
 import socket
 from pathlib import Path
 
+import grpc
+import httpx
 import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
 from typer.testing import CliRunner
 
 from tests.builders import Pair
@@ -109,6 +112,34 @@ def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path: Path) ->
     free_again = Sidecar(load({"http": http, "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}))
     free_again.start()
     free_again.close()
+
+
+def test_a_journal_that_can_take_no_more_is_told_to_senders_and_to_whoever_asks(tmp_path: Path) -> None:
+    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}
+    sidecar = Sidecar(load({**settings, "journal_max_bytes": 2**20}))
+    sidecar.start()
+    url = f"http://127.0.0.1:{sidecar.http_port}"
+    pair = Pair()
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{sidecar.otlp_port}") as channel:
+            stub = LogsServiceStub(channel)
+
+            def fill() -> None:
+                for n in range(10_000):
+                    stub.Export(codec.encode(pair.turn(str(n), at_ms=n), observed_ns=1), timeout=30)
+
+            with pytest.raises(grpc.RpcError, match="reached its limit of 1048576 bytes") as caught:
+                fill()
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        health = httpx.get(f"{url}/healthz", trust_env=False)
+        assert health.status_code == 503
+        assert "has reached its limit of 1048576 bytes" in health.text
+        assert sidecar.status().exporter.journal_error == health.text.strip()
+        page = httpx.get(f"{url}/metrics", trust_env=False).text
+        assert "turnscope_exporter_journal_failed 1.0" in page
+        assert 'turnscope_exporter_requests_refused_total{reason="unavailable"} 1.0' in page
+    finally:
+        sidecar.close()
 
 
 def test_two_sidecars_do_not_share_a_journal(tmp_path: Path) -> None:

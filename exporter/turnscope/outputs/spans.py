@@ -25,11 +25,11 @@ _GEN_AI: Final = {
     "output_tokens": semconv.OUTPUT_TOKENS,
 }
 _AS_SPANS: Final = frozenset(
-    {"turn_id", "started_ns", "ended_ns", "duration_ns", "ttft_ns", "finish_reason"}
-    | {"caller_trace_id", "caller_span_id", "server_trace_id", "server_span_id", "prefill_queue_ns"}
+    {"turn_id", "started_ns", "ended_ns", "duration_ns", "ttft_ns", "finish_reason", "prefill_queue_ns"}
     | {f"{part}{suffix}" for part in ("prefill", "fetch", "handoff", "decode") for suffix in ("_ns", "_started_ns")}
 )
-"""Fields that are times, links or a convention's attribute instead of one of ours."""
+"""Fields that are times or a convention's attribute instead of one of ours. What is linked is an attribute as well:
+not every trace store keeps links."""
 _PARTS: Final = {
     "prefill": ("prefill", ("prefill_engine", "prefill_engine_id", "prefill_request_id")),
     "reverse_fetch": ("fetch", ("fetched_tokens", "fetched_bytes", "fetch_reads", "used_hold_id")),
