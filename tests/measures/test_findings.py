@@ -141,6 +141,24 @@ CASES: list[tuple[str, Change, str, Change]] = [
         _emitter("proxy", clock_offset_s=-2.0),
     ),
     (
+        "clock_off",
+        _emitter("proxy", clock_offset_s=3600.0),
+        "host-x",
+        _emitter("proxy", clock_offset_s=3600.1),
+    ),
+    (
+        "replayed",
+        _emitter("proxy", clock_offset_s=3600.1, silent_s=900.0),
+        "host-x",
+        _emitter("proxy", clock_offset_s=3600.0),
+    ),
+    (
+        "silent",
+        _emitter("proxy", silent_s=900.0, clock_offset_s=3600.0),
+        "proxy",
+        _emitter("proxy", silent_s=900.0, clock_offset_s=3600.1),
+    ),
+    (
         "no_connector",
         _setting("prefill-0", connector=None),
         "prefill-0",
@@ -320,6 +338,21 @@ def test_forty_streamed_answers_without_a_handle_are_one_finding_for_each_decode
     found = [f for f in findings(status) if f.check == "streamed_without_handle"]
     assert [f.where for f in found] == ["decode-0", "decode-1"]
     assert all("of 40 streamed answers none" in f.what for f in found)
+
+
+def test_a_dead_engine_with_its_workers_is_one_finding() -> None:
+    status = healthy_status()
+    engine = _source(status, "engine", "prefill-0")
+    engine.silent_s = 40.0
+    status.assembly.emitters += [
+        msgspec.structs.replace(
+            engine, emitter=msgspec.structs.replace(engine.emitter, id=f"w{rank}", kind="worker"), rank=rank
+        )
+        for rank in range(2)
+    ]
+    (found,) = [f for f in findings(status) if f.check == "silent"]
+    assert found.where.startswith("prefill-0 (engine)")
+    assert "2 more of its processes" in found.what
 
 
 def test_the_three_causes_of_no_reuse_are_told_apart() -> None:

@@ -29,6 +29,8 @@ from turnscope.config import Settings
 RECORDINGS: Final = Path("recordings")
 SETTLE_S: Final = 150.0
 """Turns whose facts are not all in the recording are counted after a minute."""
+QUIET_S: Final = 2.5
+"""The status is a second old at most."""
 EXPLORER_S: Final = 60.0
 
 
@@ -65,15 +67,16 @@ def feed(running: Sidecar, recordings: list[Path], say: Callable[[str], None]) -
         sent = replay.send(path, f"127.0.0.1:{running.otlp_port}", speed=0)
         say(f"replayed {path}: {sent.events} events")
     deadline = time.monotonic() + SETTLE_S
+    quiet_since: float | None = None
     told = False
-    while time.monotonic() < deadline:
+    while (now := time.monotonic()) < deadline:
         status = running.status()
-        if status.exporter.lag_bytes == 0 and status.assembly.open_turns == 0 and status.assembly.attempts:
+        busy = status.exporter.lag_bytes or status.assembly.open_turns or not status.assembly.attempts
+        quiet_since = None if busy else (quiet_since or now)
+        if quiet_since is not None and now - quiet_since > QUIET_S:
             return
-        if not told and status.exporter.lag_bytes == 0:
-            say(
-                f"waiting for {status.assembly.open_turns} turns to be counted: those with a missing part take a minute"
-            )
+        if status.assembly.open_turns and not status.exporter.lag_bytes and not told:
+            say(f"counting {status.assembly.open_turns} turns: those that lack a part are waited for, for a minute")
             told = True
         time.sleep(0.25)
     raise Sorry(

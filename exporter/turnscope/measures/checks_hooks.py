@@ -14,6 +14,8 @@ HEARTBEAT_S: Final = 5.0
 SILENT_BEATS: Final = 3
 CLOCK_S: Final = 2.0
 """More than a batch may take on its way; times of turns are off by as much."""
+REPLAYED_S: Final = 3600.0
+"""Events as old as this on arrival were recorded."""
 
 
 def _engine_lines(status: SystemStatus) -> str:
@@ -45,6 +47,11 @@ def _present(status: SystemStatus) -> Iterator[EmitterStatus]:
         replaced = source.engine is not None and newest.get(source.engine) != source.generation
         if source.state != "stopping" and not replaced:
             yield source
+
+
+def _replayed(source: EmitterStatus) -> bool:
+    """Its events were old when they came: a recording says nothing of silence and clocks now."""
+    return source.clock_offset_s is not None and source.clock_offset_s > REPLAYED_S
 
 
 def no_engine(status: SystemStatus) -> Iterator[Finding]:
@@ -104,18 +111,22 @@ def switched_off(status: SystemStatus) -> Iterator[Finding]:
 
 
 def silent(status: SystemStatus) -> Iterator[Finding]:
-    """A process that misses its heartbeats and has not said goodbye."""
+    """Processes that miss their heartbeats and have not said goodbye: one finding for each engine, and each proxy."""
+    quiet: dict[str, list[EmitterStatus]] = {}
     for source in _present(status):
         limit = SILENT_BEATS * (source.heartbeat_s or HEARTBEAT_S)
-        if source.silent_s > limit and source.state != "switched_off":
-            yield Finding(
-                severity=Severity.ERROR,
-                check="silent",
-                where=_place(source),
-                what=f"Nothing heard for {source.silent_s:.0f} s, more than three heartbeats.",
-                fix="See whether the process lives and still reaches this sidecar; the hook keeps what it can "
-                "meanwhile and counts what it had to drop.",
-            )
+        if source.silent_s > limit and source.state != "switched_off" and not _replayed(source):
+            quiet.setdefault(source.engine or source.emitter.id, []).append(source)
+    for sources in quiet.values():
+        more = f" Nor from {len(sources) - 1} more of its processes." if len(sources) > 1 else ""
+        yield Finding(
+            severity=Severity.ERROR,
+            check="silent",
+            where=_place(sources[0]),
+            what=f"Nothing heard for {min(s.silent_s for s in sources):.0f} s, more than three heartbeats.{more}",
+            fix="See whether the process lives and still reaches this sidecar; the hook keeps what it can meanwhile "
+            "and counts what it had to drop.",
+        )
 
 
 def lost_events(status: SystemStatus) -> Iterator[Finding]:
@@ -169,7 +180,7 @@ def clock_off(status: SystemStatus) -> Iterator[Finding]:
     worst: dict[str, float] = {}
     for source in _present(status):
         offset = source.clock_offset_s
-        if offset is not None and abs(offset) > abs(worst.get(source.emitter.host, CLOCK_S)):
+        if offset is not None and not _replayed(source) and abs(offset) > abs(worst.get(source.emitter.host, CLOCK_S)):
             worst[source.emitter.host] = offset
     for host, offset in worst.items():
         yield Finding(
@@ -179,4 +190,19 @@ def clock_off(status: SystemStatus) -> Iterator[Finding]:
             what=f"Its clock is {abs(offset):.1f} s {'behind' if offset > 0 else 'ahead of'} this sidecar's, or its "
             "batches take that long: times of its turns are off by as much.",
             fix="Keep the hosts' clocks in step (chrony or systemd-timesyncd).",
+        )
+
+
+def replayed(status: SystemStatus) -> Iterator[Finding]:
+    """What is seen is a recording, or a host's clock is far off."""
+    sources = [s for s in _present(status) if _replayed(s)]
+    if sources:
+        age = min(s.clock_offset_s or 0 for s in sources)
+        yield Finding(
+            severity=Severity.NOTE,
+            check="replayed",
+            where=", ".join(sorted({s.emitter.host or "a host without a name" for s in sources})),
+            what=f"Its events were {age / 3600:.1f} h old when they came: a recording. Silence and clocks are not "
+            "judged.",
+            fix="If this is no replay, set that host's clock.",
         )

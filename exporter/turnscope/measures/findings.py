@@ -23,6 +23,7 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_hooks.hook_errors,
     checks_hooks.versions_differ,
     checks_hooks.clock_off,
+    checks_hooks.replayed,
     checks_settings.no_connector,
     checks_settings.bidirectional_off,
     checks_settings.block_sizes_differ,
