@@ -96,7 +96,8 @@ def main(arguments: list[str]) -> int:
     )
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     OUTPUT.write_text(json.dumps(msgspec.to_builtins(outcome.rows), indent=1) + "\n")
-    console = Console()
+    # A log has no width of its own: rows that stay on one line can be searched.
+    console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table(outcome.rows))
     for sentence in outcome.failed:
         console.print(f"[red]could not run[/] {sentence}", highlight=False)
