@@ -28,7 +28,7 @@ class Conversation:
 
     name: str
     reasons: tuple[tuple[str, ...], ...]
-    """For each turn the reasons that are right; the first is the one expected of a complete product."""
+    """For each turn the reasons that are right."""
     acts: dict[int, Act] = field(default_factory=dict)
     """By turn number, from 1."""
     streamed: bool = True
@@ -44,8 +44,7 @@ class Conversation:
 
 FIRST = ("first_turn",)
 NONE = ("none",)
-# After a turn that failed or was given nothing there is no handle; which of these words fits is the proxy's to tell.
-AFTER_LOSS = ("handle_not_given", "proxy_entry_expired", "handle_consumed_by_retry")
+AFTER_FAILURE = ("previous_turn_aborted",)
 
 
 def conversations() -> tuple[tuple[Conversation, ...], ...]:
@@ -61,10 +60,10 @@ def conversations() -> tuple[tuple[Conversation, ...], ...]:
                 "short", (FIRST, ("below_threshold",), ("below_threshold",), ("below_threshold",)), short=True
             ),
             Conversation("nameless", (("no_session_id", "first_turn"), *[("no_session_id",)] * 3), with_id=False),
-            Conversation("lost", (FIRST, NONE, AFTER_LOSS, NONE), acts={3: Act.LOSE_HANDLE}),
-            Conversation("left", (FIRST, NONE, NONE, ("previous_turn_aborted",)), acts={3: Act.LEAVE}),
+            Conversation("lost", (FIRST, NONE, ("handle_not_given",), NONE), acts={3: Act.LOSE_HANDLE}),
+            Conversation("left", (FIRST, NONE, NONE, AFTER_FAILURE), acts={3: Act.LEAVE}),
         ),
-        (Conversation("late", (FIRST, NONE, ("declined_expired",), AFTER_LOSS), acts={3: Act.WAIT_PAST_TTL}),),
+        (Conversation("late", (FIRST, NONE, ("declined_expired",), AFTER_FAILURE), acts={3: Act.WAIT_PAST_TTL}),),
         (Conversation("beside-1", (FIRST, NONE, NONE, NONE)),),
         (Conversation("beside-2", (FIRST, NONE, NONE, NONE)),),
     )

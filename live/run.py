@@ -119,12 +119,11 @@ def _make_model(python: Path) -> None:
 def _save_counters(result: Result, recording: Path) -> Path:
     """What the recording has to come to, beside it."""
     beside = recording.with_suffix(".counters.json")
-    turns = [turn for turn in result.truth if turn.outcome != "left"]
     content = {
         "engines": result.engines,
-        "turns": len(result.truth),
+        # The completion that warms an engine up is a turn too, of no session.
+        "turns": len(result.truth) + len(result.engines),
         "sessions": len({turn.session_id for turn in result.truth if turn.session_id}),
-        "prompt_tokens": sum(turn.prompt_tokens or 0 for turn in turns),
     }
     beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
     return beside

@@ -14,6 +14,8 @@ Row = Mapping[str, Any]
 
 MARGIN_S = 6.0
 """P declines within 5 s of the hold's end."""
+LEASE_S = 30.0
+"""How long P keeps blocks for D."""
 STATUS = {"ok": "ok", "error": "error", "left": "cancelled"}
 FETCHED = {"reverse_fetch", "mixed"}
 
@@ -25,7 +27,7 @@ class Verdict:
     judged: int = 0
     """Turns whose reason was judged."""
     too_slow: int = 0
-    """Turns whose reason was not, because the machine was so slow that D had dropped a handle not meant to be late."""
+    """Turns whose reason was not: the machine was so slow that D or P dropped blocks that were meant to be read."""
     shown: set[str] = field(default_factory=set)
     """Reasons that were expected and given."""
     problems: list[str] = field(default_factory=list)
@@ -51,7 +53,7 @@ def judge(truth: Iterable[TurnTruth], rows: Iterable[Row], *, hold_ttl_s: float)
             verdict.problems.append(f"{where}: {len(found)} turns in the store, not one")
             continue
         verdict.problems += [f"{where}: {problem}" for problem in _tokens(turn, found[0])]
-        if conversation in late:
+        if conversation in late or turn.total_ns / 1e9 > LEASE_S - MARGIN_S:
             verdict.too_slow += 1
             continue
         verdict.judged += 1
