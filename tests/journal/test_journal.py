@@ -116,6 +116,7 @@ def test_an_append_returns_only_after_the_sync(tmp_path: Path, opened: Callable[
     thread.join(0.2)
     assert thread.is_alive()
     assert contents(journal) == []
+    assert journal.quiet_now(journal.end()) is None
     may_sync.set()
     thread.join(10)
     assert contents(journal) == [events()]

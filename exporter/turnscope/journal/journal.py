@@ -66,6 +66,8 @@ class Journal:
         self._changed = threading.Condition()
         self._pending: list[tuple[bytes, _Ticket]] = []
         self._pending_bytes = 0
+        self._writing = False
+        """A group was taken from ``_pending`` and is not on disk yet."""
         self._closing = False
         self._trouble: JournalUnavailable | None = None
         self._full = False
@@ -139,7 +141,7 @@ class Journal:
                 self._changed.wait_for(lambda: self._pending or self._closing)
                 if not self._pending:
                     return
-                group, self._pending, self._pending_bytes = self._pending, [], 0
+                group, self._pending, self._pending_bytes, self._writing = self._pending, [], 0, True
             data = b"".join(part for part, _ in group)
             trouble: JournalUnavailable | None = None
             started = time.perf_counter()
@@ -149,6 +151,7 @@ class Journal:
                 trouble = cannot_write(self._folder, error)
             seconds = time.perf_counter() - started
             with self._changed:
+                self._writing = False
                 if trouble is None:
                     self._ends[self._segment] += len(data)
                     self._last_used[self._segment] = self.clock.now()
@@ -223,7 +226,8 @@ class Journal:
         Ticking assembly with it is the same before and after a restart.
         """
         with self._changed:
-            return None if self._pending or self._unread(position) else self.clock.now()
+            busy = self._pending or self._writing or self._unread(position)
+            return None if busy else self.clock.now()
 
     def _unread(self, position: Position) -> bool:
         end = self._ends[self._segment]
