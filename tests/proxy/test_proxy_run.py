@@ -22,10 +22,10 @@ from turnscope.cli.run import main
 from turnscope.model import Attempt, EngineState
 from turnscope.proxy import Middleware
 
+pytestmark = pytest.mark.timeout(300)  # starts processes
+
 SHOW = """
 import json, sys, os
-
-pytestmark = pytest.mark.timeout(300)  # starts processes
 print(json.dumps({
     "argv": sys.argv, "name": __name__, "file": __file__, "path": sys.path[0],
     "autoload": [p for p in sys.path if "autoload" in p],
