@@ -22,7 +22,7 @@ BATCH: Final = 64
 TAKE: Final = 4
 """Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
-SEND_TIMEOUT_S: Final = 2.0
+SEND_TIMEOUT_S: Final = 5.0
 CLOSE_TIMEOUT_S: Final = 1.0
 MAX_BACKOFF_NS: Final = 5_000_000_000
 OFF_FILE_EVERY_NS: Final = 500_000_000
