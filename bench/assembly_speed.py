@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 from tests.builders import Pair
 from turnscope.assembly import Assembler, AssemblySettings
@@ -26,7 +27,12 @@ def traffic(conversations: int = CONVERSATIONS) -> list[Event]:
             at = (n // 20) * 10_000 + n % 20 + 2000 * turn
             events += pair.turn(name, at_ms=at, prompt=prompt, fetched=fetched, given=given, session=f"s{n}")
             given = pair.handle(name, prompt + 199)
-    return sorted(events, key=lambda e: e.mono_ns)
+    events.sort(key=lambda e: e.mono_ns)
+    last: Counter[str] = Counter()
+    for event in events:
+        last[event.emitter.id] += 1
+        event.seq = last[event.emitter.id]
+    return events
 
 
 def events_per_second(events: list[Event]) -> float:

@@ -138,7 +138,7 @@ def test_ttft_is_the_clients_and_never_a_sum_of_legs() -> None:
 def test_a_client_that_leaves_during_prefill_leaves_one_cancelled_turn() -> None:
     pair = Pair()
     assert pair.proxy is not None
-    never = {"computed_tokens": None, "local_hit_tokens": None, "external_tokens": None}
+    never: dict[str, Any] = {"computed_tokens": None, "local_hit_tokens": None, "external_tokens": None}
     left = Attempt(
         proxy_turn_id="t1",
         x_request_id="abc",

@@ -71,9 +71,9 @@ def test_the_expiry_boundary_has_a_margin(after_s: int, given: bool, declined: b
     first = pair.turn("1", prompt=1000)
     at = 900 + 1000 * after_s
     handle = pair.handle("1", 1199) if given else None
-    failing = {"prefill": {"external_tokens": 1199, "finish_reason": "error"}} if declined else {}
+    prefill = {"external_tokens": 1199, "finish_reason": "error"} if declined else None
     second = pair.turn(
-        "2", at_ms=at, prompt=1250, fetched=1199 if given and not declined else 0, given=handle, **failing
+        "2", at_ms=at, prompt=1250, fetched=1199 if given and not declined else 0, given=handle, prefill=prefill
     )
     if declined:
         state = TransferState.DECLINED

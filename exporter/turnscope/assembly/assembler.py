@@ -68,6 +68,7 @@ class Assembler:
             state, settings, self._ledger, self._engines, self._turns, self._settler, self._holds, suspicions
         )
         self._due: list[tuple[int, str, str]] = []
+        self._queued: dict[tuple[str, str], int] = {}
         for turn in state.turns.values():
             self._push(turn.due_ns, TURN, turn.turn_id)
         for hold in state.holds.values():
@@ -75,20 +76,23 @@ class Assembler:
         for emitter_id in state.emitters:
             self._push(self._emitters.next_due_ns(emitter_id), EMITTER, emitter_id)
         for engine_id, engine in state.engines.items():
+            if engine.silent:
+                continue
             self._push(engine.last_ns + settings.engine_lost_ns, ENGINE, engine_id)
 
     # --- in -------------------------------------------------------------------------------------------
     def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None:
         """Take one event that arrived at ``arrival_ns`` (and ``wall_ns``, Unix time, for clock differences)."""
         self._run(arrival_ns)
-        new_engine = event.engine is not None and event.engine.id not in self._state.engines
+        known = self._engines.get(event.engine.id) if event.engine is not None else None
+        begins = known is None or known.silent
         emitter = self._emitters.receive(event, arrival_ns, wall_ns)
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
         restarted = self._engines.see(event, arrival_ns)
         if event.engine is not None:
-            if new_engine:
+            if begins:
                 self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
             if restarted:
                 self._lose(event.engine.id, event.engine.generation, event.wall_ns, arrival_ns)
@@ -209,10 +213,10 @@ class Assembler:
         if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
             return
         if body.state == "stopping" and event.emitter.kind == "engine":
-            engine.gone = True
+            engine.stopped = True
             self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
         elif body.state not in STOPPED:
-            engine.gone = False
+            engine.stopped = False
 
     def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
         for hold in self._holds.lose(engine_id, survivor, wall_ns):
@@ -225,31 +229,43 @@ class Assembler:
         self._emitters.flush()
 
     def _push(self, due_ns: int | None, kind: str, key: str) -> None:
-        if due_ns is not None:
+        """Look at it no later than ``due_ns``: one that is queued for an earlier time is queued again then."""
+        if due_ns is None:
+            return
+        queued = self._queued.get((kind, key))
+        if queued is None or due_ns < queued:
+            self._queued[kind, key] = due_ns
             heapq.heappush(self._due, (due_ns, kind, key))
 
     def _run(self, now_ns: int) -> None:
         """Everything due until ``now_ns``, each at its own time, so that ticks make no difference."""
         while self._due and self._due[0][0] <= now_ns:
             due_ns, kind, key = heapq.heappop(self._due)
-            self._state.now_ns = max(self._state.now_ns, due_ns)
+            if self._queued.get((kind, key)) != due_ns:
+                continue
+            del self._queued[kind, key]
+            self._state.now_ns = due_ns
             if kind == TURN:
                 turn = self._state.turns.get(key)
-                if turn is not None and turn.due_ns == due_ns:
+                if turn is not None and turn.due_ns <= due_ns:
                     self._look_at_turn(turn, due_ns)
+                elif turn is not None:
+                    self._push(turn.due_ns, TURN, key)
             elif kind == HOLD:
                 hold = self._state.holds.get(key)
-                if hold is not None and hold.due_ns == due_ns:
+                if hold is not None and hold.due_ns is not None and hold.due_ns <= due_ns:
                     self._closing.settle()
                     self._closing.close_hold(hold)
                     self._closing.settle()
+                elif hold is not None:
+                    self._push(hold.due_ns, HOLD, key)
             elif kind == EMITTER:
-                if self._emitters.next_due_ns(key) == due_ns:
+                if key in self._state.emitters:
                     self._emitters.give_up(key, due_ns)
-                    self._push(self._emitters.next_due_ns(key), EMITTER, key)
+                self._push(self._emitters.next_due_ns(key), EMITTER, key)
             else:
                 self._engine_due(key, due_ns)
-        self._state.now_ns = max(self._state.now_ns, now_ns)
+        self._state.now_ns = now_ns
         if self._state.now_ns - self._state.pruned_ns >= PRUNE_NS:
             self._prune()
 
@@ -259,13 +275,11 @@ class Assembler:
             return
         silent_from = engine.last_ns + self._settings.engine_lost_ns
         if silent_from > due_ns:
-            engine.gone = False
             self._push(silent_from, ENGINE, engine_id)
             return
-        engine.gone = True
+        engine.silent = True
         wall_ns = engine.last_wall_ns + self._settings.engine_lost_ns
         self._lose(engine_id, None, wall_ns, due_ns)
-        self._push(due_ns + self._settings.engine_lost_ns, ENGINE, engine_id)
 
     def _prune(self) -> None:
         state = self._state

@@ -102,9 +102,11 @@ class Emitters:
 
     # --- time -----------------------------------------------------------------------------------------
     def next_due_ns(self, emitter_id: str) -> int | None:
-        """When its oldest gap becomes a loss."""
+        """When its oldest gap becomes a loss; None while it has none."""
         emitter = self._state.emitters.get(emitter_id)
-        oldest = emitter.sequence.oldest_ns() if emitter else None
+        if emitter is None or not emitter.sequence.gaps:
+            return None
+        oldest = emitter.sequence.oldest_ns()
         return None if oldest is None else oldest + self._settings.max_wait_ns
 
     def give_up(self, emitter_id: str, now_ns: int) -> None:

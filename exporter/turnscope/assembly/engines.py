@@ -10,16 +10,18 @@ import msgspec
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EngineState, State
 from turnscope.catalog import NO_ENGINE
-from turnscope.model import Engine, Event
+from turnscope.model import Engine, Event, Heartbeat
+from turnscope.model import EngineState as EngineStarted
 from turnscope.semconv import Role
 
 SCHEDULER: Final = "engine"
 """The kind of emitter that is an engine's scheduler process."""
+_ROLES: Final = frozenset(Role)
 
 
 def _role(engine: Engine) -> Role:
     """Of a role that this version does not know, the one that promises nothing."""
-    return Role(engine.role) if engine.role in tuple(Role) else Role.AGGREGATED
+    return Role(engine.role) if engine.role in _ROLES else Role.AGGREGATED
 
 
 def _facts(engine: Engine) -> Engine:
@@ -52,14 +54,17 @@ class Engines:
                 starts={engine.generation: event.wall_ns},
             )
             return False
-        known.last_ns = max(known.last_ns, arrival_ns)
-        known.last_wall_ns = max(known.last_wall_ns, event.wall_ns)
+        known.last_ns, known.silent = arrival_ns, False
+        if event.wall_ns > known.last_wall_ns:
+            known.last_wall_ns = event.wall_ns
         first = known.starts.get(engine.generation)
         if first is None:
             return self._start(known, event, engine)
         if event.wall_ns < first:
             known.starts[engine.generation] = event.wall_ns
-        if engine.generation == known.engine.generation and event.emitter.kind == SCHEDULER:
+        # What a scheduler says of its engine grows while it starts; its workers know less.
+        speaks = event.emitter.kind == SCHEDULER and isinstance(event.body, (Heartbeat, EngineStarted))
+        if speaks and engine.generation == known.engine.generation:
             known.engine = _facts(engine)
         return False
 

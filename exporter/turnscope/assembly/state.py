@@ -51,8 +51,10 @@ class EngineState(msgspec.Struct, kw_only=True):
     last_wall_ns: int
     starts: dict[str, int]
     """Generation to the wall time of the earliest event seen of it."""
-    gone: bool = False
-    """It said that it stops, or was silent for too long."""
+    stopped: bool = False
+    """It said that it stops."""
+    silent: bool = False
+    """Not heard of for too long."""
     handles_in: int = 0
     handles_in_without_expiry: int = 0
     handles_out: int = 0
@@ -62,6 +64,11 @@ class EngineState(msgspec.Struct, kw_only=True):
     plain_answers: int = 0
     plain_handles: int = 0
     reasons: dict[str, int] = {}
+
+    @property
+    def gone(self) -> bool:
+        """What it held is lost, and its name is free."""
+        return self.stopped or self.silent
 
 
 # --- turns --------------------------------------------------------------------------------------------
