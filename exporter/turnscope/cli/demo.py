@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -162,7 +163,7 @@ def demo(
     recording; exit code 0 when all is equal, 1 when something differs.
     """
     signal.signal(signal.SIGTERM, _stop)  # as Ctrl-C: everything that was started is ended
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     found = _find(recordings)
     with tempfile.TemporaryDirectory(prefix="turnscope-demo-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
