@@ -145,7 +145,17 @@ def test_a_chain_that_forms_later_revises_the_row_and_no_counter() -> None:
 def test_a_session_id_on_the_engines_request_wins_over_the_chain() -> None:
     pair = Pair(proxy=False)
     events = [*pair.start(), *pair.turn("1", prompt=1000, prefill={"session_id": "mine"})]
-    assert Run().feed(events).wait().turns()["p1"].session_id == "mine"
+    turn = Run().feed(events).wait().turns()["p1"]
+    assert (turn.session_id, turn.session_source) == ("mine", "engine")
+
+
+def test_where_a_session_id_came_from_is_the_proxys_word_as_soon_as_it_comes() -> None:
+    pair = Pair()
+    first = pair.turn("1", prompt=1000, session="s", prefill={"session_id": "s"})
+    *engines, attempt = first
+    run = Run().feed([*pair.start(), *engines]).wait(70)
+    assert run.turns()["p1"].session_source == "engine"
+    assert run.feed([attempt], at_ms=80_000).wait().turns()["p1"].session_source == "body.conversation_id"
 
 
 def test_the_frontends_refusal_is_a_turn_that_reached_no_engine() -> None:

@@ -290,8 +290,7 @@ class Assembler:
         for hold_id in [h for h, hold in state.old_holds.items() if hold.last_ns < old]:
             del state.old_holds[hold_id]
         for emitter_id in [e for e, emitter in state.emitters.items() if emitter.last_ns < old and not emitter.tally]:
-            del state.emitters[emitter_id]
-            state.tallied.pop(emitter_id, None)
+            self._emitters.forget(emitter_id)
         for key in [k for k, since in state.counted.items() if since < old]:
             del state.counted[key]
         self._settler.prune(state.now_ns)

@@ -36,6 +36,8 @@ class Emitters:
                 emitter=event.emitter, first_ns=arrival_ns, last_ns=arrival_ns, sequence=Sequence(), rank=None
             )
             self._state.emitters[event.emitter.id] = emitter
+            if event.emitter.kind == "proxy":
+                self._state.proxies.append(event.emitter.id)
         if event.engine is not None:
             emitter.engine_id, emitter.generation = event.engine.id, event.engine.generation
             emitter.rank = event.engine.rank
@@ -100,6 +102,13 @@ class Emitters:
         _, emitter_id, received = key.split(":")
         self._state.tallied[emitter_id] = max(int(received), self._state.tallied.get(emitter_id, 0))
 
+    def forget(self, emitter_id: str) -> None:
+        """A process that has been silent for as long as anything is remembered."""
+        del self._state.emitters[emitter_id]
+        self._state.tallied.pop(emitter_id, None)
+        if emitter_id in self._state.proxies:
+            self._state.proxies.remove(emitter_id)
+
     # --- time -----------------------------------------------------------------------------------------
     def next_due_ns(self, emitter_id: str) -> int | None:
         """When its oldest gap becomes a loss; None while it has none."""
@@ -127,7 +136,7 @@ class Emitters:
 
     def proxy_alive(self, now_ns: int) -> bool:
         """Whether an attempt can be expected."""
-        return any(e.emitter.kind == "proxy" and self.alive(e, now_ns) for e in self._state.emitters.values())
+        return any(self.alive(self._state.emitters[proxy], now_ns) for proxy in self._state.proxies)
 
     def engine_alive(self, now_ns: int) -> bool:
         """Whether the requests of any engine are seen."""
@@ -139,7 +148,7 @@ class Emitters:
 
     def open_turn(self, proxy_turn_id: str, now_ns: int) -> bool:
         """Whether a proxy still works on this client request."""
-        proxies = (e for e in self._state.emitters.values() if e.emitter.kind == "proxy")
+        proxies = (self._state.emitters[proxy] for proxy in self._state.proxies)
         return self._listed(proxies, proxy_turn_id, now_ns) is not None
 
     def _listed(self, emitters: Iterable[EmitterState], name: str | None, now_ns: int) -> int | None:

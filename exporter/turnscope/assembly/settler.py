@@ -15,6 +15,8 @@ from turnscope.model import Attempt
 from turnscope.semconv import Direction, Leg, TransferState
 
 CHAINED: Final = "chained"
+ENGINE: Final = "engine"
+"""Where a session id came from that only the engine's request had: the proxy's word is better."""
 MAX_TURNS: Final = 64
 """Of a session remembered; older ones are only counted."""
 
@@ -99,6 +101,8 @@ class Settler:
         session = self._state.sessions.get(key)
         if session is None:
             session = self._state.sessions[key] = SessionState(source=source, last_ns=turn.last_ns)
+        elif session.source == ENGINE and source != CHAINED:
+            session.source = source
         session.last_ns = max(session.last_ns, turn.last_ns)
         self._place(session, key, self._past(turn, started, left_id))
         if source == CHAINED and used is not None:
@@ -110,7 +114,7 @@ class Settler:
             return turn.attempt.session_id, turn.attempt.session_source or "attempt"
         for leg in (turn.prefill, *turn.decodes):
             if leg is not None and leg.request.session_id is not None:
-                return leg.request.session_id, "engine"
+                return leg.request.session_id, ENGINE
         before = self._state.left_by.get(used) if used is not None else None
         if before is not None and before != turn.turn_id:
             known = self._state.session_of.get(before)

@@ -247,6 +247,8 @@ class State(msgspec.Struct, kw_only=True):
     now_ns: int = 0
     pruned_ns: int = 0
     emitters: dict[str, EmitterState] = {}
+    proxies: list[str] = []
+    """Emitters that are proxies: asked for at every event."""
     engines: dict[str, EngineState] = {}
     names: dict[str, str] = {}
     """Bounded engine name to the id of the engine that has it."""
