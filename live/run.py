@@ -155,6 +155,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (LiveError, setup.SetupError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped, and everything that was started with it", file=sys.stderr)
+        return 130
     print(reconcile.table(result.rows))
     print(_summary(result.verdict))
     if options.record:
