@@ -176,3 +176,12 @@ def test_two_data_parallel_engines_stay_two() -> None:
     run = Run().feed(events)
     assert run.sample("held_requests", "decode-0", "hold") == 10
     assert run.sample("held_requests", "decode-1", "hold") == 30
+
+
+def test_of_two_words_of_one_rank_the_earlier_counts_in_whatever_order_they_come() -> None:
+    for backwards in (False, True):
+        pair = Pair()
+        words = [*pair.expired("d1", 2000), *pair.released("d1", 3000)]
+        run = Run().feed([*pair.start(), pair.held("d1", 1199, 0)])
+        run.feed(reversed(words) if backwards else words, at_ms=3500).wait()
+        assert (run.holds()["d1"].outcome, run.holds()["d1"].held_ns) == ("ttl", 2 * SECOND)
