@@ -23,11 +23,13 @@ NOBODY: Final = (None, None, None, False)
 """(request id, remote engine id, remote request id, whether the handle carried an expiry time) of no known request."""
 
 
-def watch_reads(worker: Any, guard: Guard, push: Push, connecting: dict[str, tuple[Any, ...]]) -> None:
+def watch_reads(
+    worker: Any, guard: Guard, push: Push, connecting: dict[str, tuple[Any, ...]], *, two_way: bool
+) -> None:
     """Wrap the worker's reading (in push mode: writing) method and NIXL's calls, on the instances.
 
     ``push((serves, state, started_ns, telemetry))`` at the end of each. ``connecting`` gets the requests whose read
-    waits for a handshake.
+    waits for a handshake. ``two_way``: reads go both ways here, and only the handle tells which.
     """
     nixl = worker.nixl_wrapper
     transfers: dict[Any, tuple[Any, int]] = {}
@@ -49,7 +51,7 @@ def watch_reads(worker: Any, guard: Guard, push: Push, connecting: dict[str, tup
             made = noticed = 0
             remote = meta.remote
             engine_id = remote.engine_id
-            returning = getattr(remote, "blocks_expiry_time", None) is not None
+            returning = two_way and getattr(remote, "blocks_expiry_time", None) is not None
             serves = (req_id, engine_id, remote.request_id, returning)
             known = engine_id in worker._remote_agents
             # vLLM's own list grows by one when it declines. Only looked at: it is copied and pickled.

@@ -39,7 +39,11 @@ class WorkerWatch:
         # Ranks that hold copies of the prefill context are reported as sent without being read.
         self._silent_rank = getattr(worker, "pcp_rank", 0) > 0 and not getattr(worker, "pcp_dcp_sharded", False)
         watch_reads(
-            worker, self.guard, self._written_or_read if self._push_mode else self._push_transfer, self._connecting
+            worker,
+            self.guard,
+            self._written_or_read if self._push_mode else self._push_transfer,
+            self._connecting,
+            two_way=self.engine.role == Role.BOTH,
         )
         if not self._push_mode:
             watch_notices(worker, self.guard, self._push_hold, self._notices)
