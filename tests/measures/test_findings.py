@@ -142,21 +142,21 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     (
         "clock_off",
-        _emitter("proxy", clock_offset_s=3600.0),
+        _emitter("proxy", clock_offset_s=600.0),
         "host-x",
-        _emitter("proxy", clock_offset_s=3600.1),
+        _emitter("proxy", clock_offset_s=600.1),
     ),
     (
         "replayed",
-        _emitter("proxy", clock_offset_s=3600.1, silent_s=900.0),
+        _emitter("proxy", clock_offset_s=600.1, silent_s=900.0),
         "host-x",
-        _emitter("proxy", clock_offset_s=3600.0),
+        _emitter("proxy", clock_offset_s=600.0),
     ),
     (
         "silent",
-        _emitter("proxy", silent_s=900.0, clock_offset_s=3600.0),
+        _emitter("proxy", silent_s=900.0, clock_offset_s=600.0),
         "proxy",
-        _emitter("proxy", silent_s=900.0, clock_offset_s=3600.1),
+        _emitter("proxy", silent_s=900.0, clock_offset_s=600.1),
     ),
     (
         "no_connector",

@@ -14,7 +14,7 @@ HEARTBEAT_S: Final = 5.0
 SILENT_BEATS: Final = 3
 CLOCK_S: Final = 2.0
 """More than a batch may take on its way; times of turns are off by as much."""
-REPLAYED_S: Final = 3600.0
+REPLAYED_S: Final = 600.0
 """Events as old as this on arrival were recorded."""
 
 
@@ -202,7 +202,7 @@ def replayed(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.NOTE,
             check="replayed",
             where=", ".join(sorted({s.emitter.host or "a host without a name" for s in sources})),
-            what=f"Its events were {age / 3600:.1f} h old when they came: a recording. Silence and clocks are not "
+            what=f"Its events were {age / 60:.0f} minutes old when they came: a recording. Silence and clocks are not "
             "judged.",
             fix="If this is no replay, set that host's clock.",
         )
