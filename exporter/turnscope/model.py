@@ -481,7 +481,7 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     replaying: bool = False
     """Still reading its journal after a start: counts are not complete."""
     lag_bytes: int = 0
-    """Journalled and not assembled yet."""
+    """Journalled and not yet in ``assembly`` beside this: 0 means that everything taken in is."""
     rejected_records: int = 0
     """Records that claimed to be turnscope's and could not be read."""
     journal_error: str | None = None

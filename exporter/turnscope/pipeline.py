@@ -113,7 +113,7 @@ class Pipeline:
         self._stop = threading.Event()
         self._replaying = True
         self._failure: str | None = None
-        self._status = AssemblyStatus()
+        self._view = AssemblyStatus(), journal.start()
         self._engines: dict[str, Role] = {}
         self._position = journal.start()
         self._events = 0
@@ -136,9 +136,10 @@ class Pipeline:
         return self._failure
 
     @property
-    def status(self) -> AssemblyStatus:
-        """What assembly knows of its sources, at most ``REFRESH_S`` old."""
-        return self._status
+    def status(self) -> tuple[AssemblyStatus, int]:
+        """What assembly knows of its sources, and how many bytes of the journal came too late for that."""
+        status, position = self._view
+        return status, self._journal.behind(position)
 
     @property
     def lag_bytes(self) -> int:
@@ -276,7 +277,8 @@ class Pipeline:
         self._refresh_at = self._clock_s()
         now = self._journal.clock.now()
         self._metrics.sample(assembly.samples(now))
-        self._status = status = assembly.status(now)
+        status = assembly.status(now)
+        self._view = status, self._position
         engines = {e.name: Role(e.engine.role) for e in status.engines}
         if engines != self._engines:
             self._engines = engines

@@ -167,14 +167,15 @@ class Sidecar:
     def status(self) -> SystemStatus:
         """What ``/status`` says."""
         now = time.monotonic()
+        assembly, lag = self._pipeline.status
         return SystemStatus(
-            assembly=self._pipeline.status,
+            assembly=assembly,
             exporter=ExporterStatus(
                 version=self._version,
                 uptime_s=now - self._started_s,
                 otlp_address=f"{self._settings.otlp_grpc.rpartition(':')[0]}:{self.otlp_port}",
                 replaying=self._pipeline.replaying,
-                lag_bytes=self._pipeline.lag_bytes,
+                lag_bytes=lag,
                 rejected_records=int(self.metrics.total("turnscope_exporter_records_rejected_total")),
                 journal_error=self._pipeline.failure or self._journal.trouble,
                 store_error=self._rows.trouble,
