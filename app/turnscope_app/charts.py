@@ -1,8 +1,11 @@
-"""Charts of one session, as Altair builders over small long frames. Each frame is testable by itself."""
+"""Charts of one session, as Altair builders over small long frames. Each frame is testable by itself.
+
+``numbers`` are the numbers of all turns that are looked at, so that one without a measurement leaves a gap.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
 import pandas as pd
@@ -23,11 +26,6 @@ COLOURS: Final = {
 }
 TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
 TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
-_TURN: Final[dict[str, Any]] = {
-    "shorthand": "turn:O",
-    "title": "Turn",
-    "axis": alt.Axis(labelAngle=0, labelOverlap=True),
-}
 _OUTCOMES: Final = {
     words.HOLD_OUTCOMES["read"].plain: "#1fb5a3",
     words.HOLD_OUTCOMES["notified"].plain: "#4c9be8",
@@ -59,14 +57,14 @@ def tokens_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["turn", "source", "tokens", "order", "suspicious"])
 
 
-def tokens(frame: pd.DataFrame) -> alt.Chart | alt.LayerChart:
+def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChart:
     """Stacked prompt tokens by source, a bar a turn; a sign above the bars of suspicious turns."""
     present = [name for name in (w.plain for w in words.SOURCES.values()) if name in set(frame["source"])]
     bars = (
         alt.Chart(frame)
         .mark_bar()
         .encode(
-            x=alt.X(**_TURN),
+            x=_turns(numbers),
             y=alt.Y("tokens:Q", title="Prompt tokens", axis=alt.Axis(format=",d")),
             color=alt.Color("source:N", title=None, scale=_scale(COLOURS, present), legend=_legend()),
             order=alt.Order("order:Q"),
@@ -83,7 +81,7 @@ def tokens(frame: pd.DataFrame) -> alt.Chart | alt.LayerChart:
     signs = (
         alt.Chart(suspicious.assign(sign="⚠", why="The answer may be wrong"))
         .mark_text(dy=-9, fontSize=16, color="#e0483e")
-        .encode(x=alt.X(**_TURN), y="tokens:Q", text="sign:N", tooltip=[alt.Tooltip("why:N", title="Check")])
+        .encode(x=_turns(numbers), y="tokens:Q", text="sign:N", tooltip=[alt.Tooltip("why:N", title="Check")])
     )
     return (bars + signs).properties(height=HEIGHT)
 
@@ -93,15 +91,16 @@ def times_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
     return _long(table, offset, TIMES, "ms", 1e6)
 
 
-def times(frame: pd.DataFrame) -> alt.Chart:
-    """First token, prefill and fetch of each turn, in milliseconds."""
+def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
+    """First token, prefill and fetch of each turn, in milliseconds; lines stop where a turn was not measured."""
     colours = {"First token": "#4c9be8", "Prefill": "#f2b441", "Fetch": "#1fb5a3"}
     present = [name for name in TIMES.values() if name in set(frame["what"])]
+    every = pd.MultiIndex.from_product([numbers, present], names=["turn", "what"]).to_frame(index=False)
     return (
-        alt.Chart(frame)
+        alt.Chart(every.merge(frame, how="left", on=["turn", "what"]))
         .mark_line(point=alt.OverlayMarkDef(size=60, filled=True))
         .encode(
-            x=alt.X(**_TURN),
+            x=_turns(numbers),
             y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
             color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend()),
             tooltip=[
@@ -119,7 +118,7 @@ def bytes_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
     return _long(table, offset, TRANSFERS, "mb", 1e6)
 
 
-def transferred(frame: pd.DataFrame) -> alt.Chart:
+def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """Megabytes of each turn, the two directions side by side."""
     colours = {"Fetched back": "#1fb5a3", "Handed over": "#9a7bd1"}
     present = [name for name in TRANSFERS.values() if name in set(frame["what"])]
@@ -127,7 +126,7 @@ def transferred(frame: pd.DataFrame) -> alt.Chart:
         alt.Chart(frame)
         .mark_bar()
         .encode(
-            x=alt.X(**_TURN),
+            x=_turns(numbers),
             xOffset=alt.XOffset("what:N", sort=present),
             y=alt.Y("mb:Q", title="Megabytes"),
             color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend()),
@@ -166,7 +165,7 @@ def holds_frame(table: pa.Table, holds: pa.Table, offset: int = 0) -> pd.DataFra
     return pd.DataFrame(found, columns=["turn", "outcome", "start_s", "end_s", "kept_s"])
 
 
-def holds(frame: pd.DataFrame) -> alt.Chart:
+def holds(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """A bar a turn from when its blocks were kept until they were let go, coloured by what became of them."""
     names = [*_OUTCOMES, _OTHER_OUTCOME]
     present = [name for name in names if name in set(frame["outcome"])]
@@ -174,7 +173,7 @@ def holds(frame: pd.DataFrame) -> alt.Chart:
         alt.Chart(frame)
         .mark_bar(height={"band": 0.6}, cornerRadius=2)
         .encode(
-            y=alt.Y("turn:O", title="Turn"),
+            y=alt.Y("turn:O", title="Turn", scale=alt.Scale(domain=numbers), axis=alt.Axis(labelOverlap=True)),
             x=alt.X("start_s:Q", title="Seconds since the first turn began", axis=alt.Axis(format=",~r")),
             x2="end_s:Q",
             color=alt.Color(
@@ -213,6 +212,12 @@ def _long(table: pa.Table, offset: int, names: dict[str, str], value: str, divis
 
 def _scale(colours: dict[str, str], present: list[str]) -> alt.Scale:
     return alt.Scale(domain=present, range=[colours[name] for name in present])
+
+
+def _turns(numbers: list[int]) -> alt.X:
+    """The axis of turns: every turn has its place, measured or not."""
+    axis = alt.Axis(labelAngle=0, labelOverlap=True)
+    return alt.X("turn:O", title="Turn", scale=alt.Scale(domain=numbers), axis=axis)
 
 
 def _legend() -> alt.Legend:

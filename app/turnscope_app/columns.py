@@ -107,16 +107,16 @@ TURNS: Final[dict[str, Column]] = {
 }
 
 WORDS: Final[dict[str, Column]] = {
-    "plain": Column("In plain words", "As the tables here say it."),
-    "term": Column("In metrics and traces", "The value of the label or attribute."),
-    "turns": Column("Turns", "How many turns of this store have it.", Kind.COUNT),
-    "share": Column("Share", "Of all turns in this store.", Kind.SHARE),
-    "story": Column("What it means", "One sentence for someone who meets it for the first time."),
+    "plain": Column("In plain words", "As the tables here say it.", width=200),
+    "term": Column("In metrics and traces", "The value of the label or attribute.", width=220),
+    "turns": Column("Turns", "How many turns of this store have it.", Kind.COUNT, 70),
+    "share": Column("Share", "Of all turns in this store.", Kind.SHARE, 130),
+    "story": Column("What it means", "One sentence for someone who meets it for the first time.", width=620),
 }
 
 HOLDS: Final[dict[str, Column]] = WORDS | {
-    "turns": Column("Holds", "How many holds of this store ended so.", Kind.COUNT),
-    "share": Column("Share", "Of all holds in this store.", Kind.SHARE),
+    "turns": Column("Holds", "How many holds of this store ended so.", Kind.COUNT, 70),
+    "share": Column("Share", "Of all holds in this store.", Kind.SHARE, 130),
 }
 
 COVERAGE: Final[dict[str, Column]] = {

@@ -10,6 +10,10 @@ from turnscope_app import text, words
 
 MOST_WARNINGS: Final = 3
 """Turns whose suspicions are spelled out above the charts."""
+_REUSED_HELP: Final = (
+    "Share of the prompt tokens that were not computed: already there, fetched back, or from another store. "
+    "Reuse that may be wrong is included, as the engine counts it."
+)
 _REUSED: Final = ("local_hit_tokens", "fetched_tokens", "external_tokens")
 
 Turn = dict[str, Any]
@@ -129,12 +133,12 @@ def cards(totals: Totals) -> list[Card]:
         Card(
             "Prompt tokens reused",
             text.share(reused, totals.prompt_tokens),
-            "Share of the prompt tokens that were not computed: already there, fetched back, or from another store.",
+            _REUSED_HELP,
         ),
         Card(
-            "Fetched back",
-            text.size(totals.fetched_bytes),
-            f"Data read back from decode workers (reverse fetch): {text.count(totals.fetched_tokens, 'tokens')}.",
+            "Tokens fetched back",
+            text.count(totals.fetched_tokens),
+            f"Read back from decode workers (reverse fetch). Bytes moved: {text.size(totals.fetched_bytes)}.",
         ),
         Card(
             "Possibly wrong answers",
@@ -152,12 +156,12 @@ def session_cards(summary: dict[str, Any]) -> list[Card]:
         Card(
             "Reused",
             text.share(_reused(summary), summary["prompt_tokens"]),
-            "Share of the prompt tokens that were not computed: already there, fetched back, or from another store.",
+            _REUSED_HELP,
         ),
         Card(
-            "Fetched back",
-            text.size(summary["fetched_bytes"]),
-            f"Data read back from decode workers (reverse fetch): {text.count(summary['fetched_tokens'], 'tokens')}.",
+            "Tokens fetched back",
+            text.count(summary["fetched_tokens"]),
+            f"Read back from decode workers (reverse fetch). Bytes moved: {text.size(summary['fetched_bytes'])}.",
         ),
         Card(
             "First token, median",

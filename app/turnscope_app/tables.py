@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 
 from turnscope_app.columns import Column, Kind
 from turnscope_app.words import NOT_MEASURED
+
+_LINE: Final = 21
+"""Pixels."""
 
 
 def config(columns: dict[str, Column], *, pinned: str | None = None) -> dict[str, Any]:
@@ -38,11 +41,13 @@ def _config(column: Column, *, pinned: bool) -> Any:
     return made[column.kind]()
 
 
-def draw(frame: pd.DataFrame, columns: dict[str, Column], *, key: str, pinned: str | None = None) -> None:
-    """A table to read."""
+def draw(frame: pd.DataFrame, columns: dict[str, Column], *, key: str, lines: int = 1) -> None:
+    """A table to read, at its full height, with room for so many ``lines`` of text in a row."""
     st.dataframe(
         frame,
-        column_config=config(columns, pinned=pinned),
+        column_config=config(columns),
+        height="content",
+        row_height=None if lines == 1 else _LINE * lines + 14,
         column_order=list(columns),
         hide_index=True,
         placeholder=NOT_MEASURED,

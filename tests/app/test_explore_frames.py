@@ -197,13 +197,22 @@ def test_a_hold_lasts_as_long_as_its_holder_measured(tmp_path: Path) -> None:
 def test_every_chart_is_a_valid_specification(reader: StoreReader) -> None:
     for session_id in ("coding-agent-7f3a", "compacting-agent", "no-proxy-hook", None):
         table, holds = reader.turns(session_id).table, reader.holds(session_id).table
+        numbers = frames.numbers(table.to_pylist())
         for chart in (
-            charts.tokens(charts.tokens_frame(table)),
-            charts.times(charts.times_frame(table)),
-            charts.transferred(charts.bytes_frame(table)),
-            charts.holds(charts.holds_frame(table, holds)),
+            charts.tokens(charts.tokens_frame(table), numbers),
+            charts.times(charts.times_frame(table), numbers),
+            charts.transferred(charts.bytes_frame(table), numbers),
+            charts.holds(charts.holds_frame(table, holds), numbers),
         ):
             assert "$schema" in chart.to_dict()
+
+
+def test_a_turn_that_was_not_measured_leaves_a_gap_and_no_line_over_it(tmp_path: Path) -> None:
+    table, _ = _turns(tmp_path, turn(1, ttft_ns=10 * MS), turn(2), turn(3, ttft_ns=30 * MS))
+    spec = charts.times(charts.times_frame(table), [1, 2, 3]).to_dict()
+    assert spec["encoding"]["x"]["scale"]["domain"] == [1, 2, 3]
+    (points,) = spec["datasets"].values()
+    assert [(p["turn"], p["ms"]) for p in points] == [(1, 10), (2, None), (3, 30)]
 
 
 # --- stories --------------------------------------------------------------------------------------

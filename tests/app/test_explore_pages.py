@@ -79,7 +79,7 @@ def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: p
         "Sessions": "8",
         "Turns": "33",
         "Prompt tokens reused": "49 %",
-        "Fetched back": "9.2 MB",
+        "Tokens fetched back": "8,961",
         "Possibly wrong answers": "2",
     }
 
@@ -114,7 +114,7 @@ def test_one_session_is_told_turn_by_turn(store: Path, monkeypatch: pytest.Monke
     at = _open("session", store, monkeypatch, id="compacting-agent")
     assert not at.exception
     assert at.title[0].value == r"compacting\-agent"
-    assert [m.value for m in at.metric] == ["4", "4,968", "59 %", "2.5 MB", "68.9 ms", "2"]
+    assert [m.value for m in at.metric] == ["4", "4,968", "59 %", "2,426", "68.9 ms", "2"]
     assert [w.value.split("**")[1] for w in at.warning] == [
         "Turn 3: the answer may be wrong.",
         "Turn 4: the answer may be wrong.",

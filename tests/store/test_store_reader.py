@@ -72,6 +72,13 @@ def test_a_session_is_summed_from_its_turns(reader: StoreReader) -> None:
     assert all(not hasattr(v, "as_tuple") for v in row.values()), "sums are integers, not decimals"
 
 
+def test_of_reasons_equally_often_in_the_way_the_latest_is_named(tmp_path: Path) -> None:
+    fill(tmp_path, *(turn(n, reason=reason) for n, reason in enumerate(("stuck", "other", "stuck", "other", "none"))))
+    reader = StoreReader(str(tmp_path))
+    assert {reader.sessions().table["main_reason"][0].as_py() for _ in range(5)} == {"other"}
+    reader.close()
+
+
 def test_what_no_turn_measured_is_absent_and_not_zero(reader: StoreReader) -> None:
     row = reader.session("b")
     assert row is not None

@@ -71,7 +71,7 @@ with left:
     if frame.empty:
         st.info("Not measured: the prefill engine's hook did not report these turns.")
     else:
-        st.altair_chart(charts.tokens(frame), key="session_tokens")
+        st.altair_chart(charts.tokens(frame, numbers), key="session_tokens")
 with right:
     st.subheader(
         "How long it took",
@@ -83,7 +83,7 @@ with right:
     if frame.empty:
         st.info("Not measured: neither the engines' hooks nor the proxy's reported times for these turns.")
     else:
-        st.altair_chart(charts.times(frame), key="session_times")
+        st.altair_chart(charts.times(frame, numbers), key="session_times")
 left, right = st.columns(2)
 with left:
     st.subheader(
@@ -95,7 +95,7 @@ with left:
     if frame.empty:
         st.info("No transfer between the workers was reported for these turns.")
     else:
-        st.altair_chart(charts.transferred(frame), key="session_bytes")
+        st.altair_chart(charts.transferred(frame, numbers), key="session_bytes")
 with right:
     st.subheader(
         "What was kept for the next turn",
@@ -106,7 +106,7 @@ with right:
     if frame.empty:
         st.info("No turn here left blocks on a decode worker, as far as was seen.")
     else:
-        st.altair_chart(charts.holds(frame), key="session_holds")
+        st.altair_chart(charts.holds(frame, numbers), key="session_holds")
 
 st.subheader("Turns", anchor=False)
 st.caption(f"{text.shown_of(len(rows), total, 'turn')} Click one to read its story below.")

@@ -76,4 +76,4 @@ def command(port: int) -> list[str]:
         "theme.dark.primaryColor": "#1fb5a3",
     }
     known = [f"--{name}={value}" for name, value in options.items()]
-    return [sys.executable, "-m", "streamlit", "run", str(app_path()), *known]
+    return [sys.executable, "-m", "turnscope_app.serve", "run", str(app_path()), *known]

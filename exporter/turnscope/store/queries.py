@@ -61,7 +61,7 @@ _TURN_TEST: Final = {
 _PLAIN_REASONS: Final = f"('{Reason.NONE}', '{Reason.FIRST_TURN}')"
 _SESSION_COLUMNS: Final = f"""
     {SESSION} AS session_id,
-    any_value(session_source) AS session_source,
+    arg_min(session_source, started_ns) AS session_source,
     count(*) AS turns,
     count(prompt_tokens) AS measured_turns,
     min(started_ns) AS first_ns,
@@ -81,7 +81,7 @@ _SESSION_COLUMNS: Final = f"""
     count_if(fetched_tokens > 0)::BIGINT AS fetch_turns,
     count_if(len(suspicions) > 0)::BIGINT AS suspicious_turns,
     count_if(status != '{Status.OK}')::BIGINT AS failed_turns,
-    mode(reason) FILTER (reason NOT IN {_PLAIN_REASONS}) AS main_reason"""
+    mode(reason ORDER BY started_ns DESC, turn_id) FILTER (reason NOT IN {_PLAIN_REASONS}) AS main_reason"""
 _SESSION_NEEDS: Final = (
     "turn_id, session_id, session_source, started_ns, ended_ns, model, prefill_engine, decode_engine, path, reason, "
     "status, suspicions, prompt_tokens, local_hit_tokens, fetched_tokens, external_tokens, computed_tokens, "

@@ -123,7 +123,9 @@ class StoreReader:
             try:
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
                 return answer
-            except (duckdb.IOException, duckdb.InvalidInputException, duckdb.HTTPException, OSError) as error:
+            except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
+                raise  # a mistake in the query, not in the store
+            except (duckdb.Error, OSError) as error:
                 again = self._listed()
                 if again == listed or attempt == _TRIES - 1:
                     raise StoreBroken(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 from turnscope.store.schema import Table
 
-FILES = "read_parquet($%s, union_by_name = true, filename = true, hive_partitioning = false)"
+_TYPES: Final = {
+    pa.string(): "VARCHAR",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.list_(pa.string()): "VARCHAR[]",
+}
+FILES: Final = "read_parquet($%s, union_by_name = true, filename = true, hive_partitioning = false)"
 
 
 def connect(*, memory: str, threads: int) -> Any:
@@ -24,10 +32,8 @@ def connect(*, memory: str, threads: int) -> Any:
 
 def create_empty(connection: Any, table: Table) -> None:
     """An empty table ``empty_<name>`` with today's columns, so that files of an older turnscope lack none."""
-    empty = table.schema.empty_table()
-    connection.register("arrow_schema", empty)
-    connection.execute(f"CREATE TABLE empty_{table.name} AS SELECT * FROM arrow_schema")
-    connection.unregister("arrow_schema")
+    columns = ", ".join(f'"{field.name}" {_TYPES[field.type]}' for field in table.schema)
+    connection.execute(f"CREATE TABLE empty_{table.name} ({columns})")
 
 
 def rows(table: Table, parameter: str, *, any_file: bool) -> str:
