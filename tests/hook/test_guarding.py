@@ -153,5 +153,5 @@ def test_what_was_queued_arrives_when_the_process_ends(hooked: FakeVllm, receive
         scheduler.finish(request, fakes.RequestStatus.FINISHED_ABORTED)
     (runtime,) = runtime_module._runtimes.values()
     runtime.stop()
+    receiver.wait_for(lambda: receiver.bodies(EngineState)[-1].state == "stopping")
     assert [request.request_id for request in receiver.bodies(Request)] == ["r0", "r1", "r2"]
-    assert receiver.bodies(EngineState)[-1].state == "stopping"
