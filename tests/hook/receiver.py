@@ -21,7 +21,7 @@ from turnscope.model import Event
 
 
 class Receiver(LogsServiceServicer):  # type: ignore[misc]
-    """Keeps the events it got; ``refuse`` is the status it answers with instead."""
+    """Keeps the events it got, once each; ``refuse`` is the status it answers with instead."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -30,13 +30,17 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         self.batches: list[int] = []
         self.refuse: grpc.StatusCode | None = None
         self._lock = threading.Lock()
+        self._seen: set[tuple[str, int]] = set()
 
     def Export(self, request: ExportLogsServiceRequest, context: Any) -> ExportLogsServiceResponse:
         if self.refuse is not None:
             context.abort(self.refuse, "not now")
         decoded = codec.decode(request)
         with self._lock:
-            self.events += decoded.events
+            for event in decoded.events:
+                if (event.emitter.id, event.seq) not in self._seen:
+                    self._seen.add((event.emitter.id, event.seq))
+                    self.events.append(event)
             self.rejected += decoded.rejected
             self.batches.append(len(decoded.events))
         return ExportLogsServiceResponse()
@@ -45,7 +49,7 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         """The bodies of one kind, in the order they came."""
         return [event.body for event in self.events if type(event.body) is kind]
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 10) -> None:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 40) -> None:
         """Return when ``condition()`` holds; AssertionError when it never does."""
         deadline = time.monotonic() + seconds
         while not condition():
