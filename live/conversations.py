@@ -56,9 +56,7 @@ def conversations() -> tuple[tuple[Conversation, ...], ...]:
             Conversation("whole", (FIRST, NONE, NONE, NONE), streamed=False),
             Conversation("unpatched-1", (FIRST, *[("no_handle_from_decode",)] * 3), handle_in_stream=False),
             Conversation("unpatched-2", (FIRST, *[("no_handle_from_decode",)] * 3), handle_in_stream=False),
-            Conversation(
-                "short", (FIRST, ("below_threshold",), ("below_threshold",), ("below_threshold",)), short=True
-            ),
+            Conversation("short", (FIRST, ("below_threshold",), ("below_threshold",), NONE), short=True),
             Conversation("nameless", (("no_session_id", "first_turn"), *[("no_session_id",)] * 3), with_id=False),
             Conversation("lost", (FIRST, NONE, ("handle_not_given",), NONE), acts={3: Act.LOSE_HANDLE}),
             Conversation("left", (FIRST, NONE, NONE, AFTER_FAILURE), acts={3: Act.LEAVE}),

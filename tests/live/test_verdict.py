@@ -83,6 +83,28 @@ def test_one_turn_stored_as_two_is_wrong() -> None:
     assert "2 turns" in judge([truth()], [row(), row()], hold_ttl_s=30).problems[0]
 
 
+@pytest.mark.parametrize(
+    ("local", "reason"),
+    [(1016, "none"), (1017, "below_threshold"), (1079, "below_threshold"), (1080, "local_hit_covers")],
+)
+def test_what_prefill_has_itself_may_leave_too_little_to_fetch(local: int, reason: str) -> None:
+    fetched = 1080 - local if reason == "none" else 0
+    stored = row(
+        prompt_tokens=1200,
+        local_hit_tokens=local,
+        fetched_tokens=fetched,
+        computed_tokens=1200 - local - fetched,
+        offered_tokens=1080,
+        threshold_tokens=64,
+        path="mixed" if fetched else "local_hit",
+        reason=reason,
+    )
+    done = truth(prompt_tokens=1200)
+    assert judge([done], [stored], hold_ttl_s=30).problems == []
+    stored["reason"], stored["path"] = ("other", "local_hit")
+    assert judge([done], [stored], hold_ttl_s=30).problems
+
+
 def test_on_a_machine_too_slow_for_the_hold_only_tokens_are_judged() -> None:
     turns = [truth(turn=1, at_s=0, reasons=("first_turn",)), truth(turn=2, at_s=26)]
     rows = [row(1, path="recompute", reason="first_turn"), row(2, path="recompute", reason="declined_expired")]
