@@ -30,9 +30,9 @@ FLAGS = (
     "--disable-sync",
 )
 SHOTS = Path(__file__).parents[2] / "build" / "shots"
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import msgspec
 
 from turnscope.semconv import Reason, Status
 from turnscope.store.schema import HOLDS, TURNS
-from turnscope.store.sql import newest, rows
+from turnscope.store.sql import newest, newest_of_few, rows
 
 SESSION: Final = "nullif(session_id, '')"
 """Turns without a session id (NULL or empty) form one bucket, whose id is NULL."""
@@ -136,7 +136,7 @@ def _turns_of(src: Sources, session_id: str | None) -> tuple[str, Params]:
     """The newest revisions of one session's turns. A revision may have moved a turn to another session."""
     test, params = _session_test(session_id)
     candidates = f"(SELECT * FROM {src.turns} WHERE turn_id IN (SELECT turn_id FROM {src.turns} WHERE {test}))"
-    return f"(SELECT * FROM {newest(TURNS, candidates)} WHERE {test})", params
+    return f"(SELECT * FROM {newest_of_few(TURNS, candidates)} WHERE {test})", params
 
 
 def session(src: Sources, session_id: str | None) -> tuple[str, Params]:
@@ -150,11 +150,12 @@ _TURN_HOLD: Final = """
     h.tokens AS hold_tokens, h.bytes AS hold_bytes, h.used_by_turn_id AS hold_used_by_turn_id"""
 
 
-def _with_holds(src: Sources, turns: str) -> str:
-    left = f"SELECT left_hold_id FROM {turns}"
-    holds = newest(HOLDS, f"(SELECT * FROM {src.holds} WHERE hold_id IN ({left}))")
+def _with_holds(src: Sources, turns: str, total: str) -> str:
+    """The rows of the common table ``turns``, each with the hold its answer left and with ``total``."""
+    left = f"(SELECT * FROM {src.holds} WHERE hold_id IN (SELECT left_hold_id FROM {turns}))"
     return (
-        f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD} FROM {turns} t LEFT JOIN {holds} h ON h.hold_id = t.left_hold_id"
+        f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD}, ({total}) AS total "
+        f"FROM {turns} t LEFT JOIN {newest_of_few(HOLDS, left)} h ON h.hold_id = t.left_hold_id"
     )
 
 
@@ -162,31 +163,36 @@ def turns(src: Sources, session_id: str | None) -> tuple[str, Params]:
     """One session's turns, oldest first, each with the hold its answer left (``hold_*``)."""
     found, params = _turns_of(src, session_id)
     return (
-        f"SELECT *, (SELECT count(*) FROM {found}) AS total FROM "
-        f"({_with_holds(src, f'(SELECT * FROM {found} ORDER BY started_ns, turn_id LIMIT $limit OFFSET $offset)')}) "
-        f"ORDER BY started_ns, turn_id"
+        f"WITH found AS MATERIALIZED {found}, "
+        "page AS MATERIALIZED (SELECT * FROM found ORDER BY started_ns, turn_id LIMIT $limit OFFSET $offset) "
+        f"{_with_holds(src, 'page', 'SELECT count(*) FROM found')} ORDER BY t.started_ns, t.turn_id"
     ), params
 
 
 def recent_turns(src: Sources) -> tuple[str, Params]:
     """The newest turns of all sessions, newest first, each with the hold its answer left (``hold_*``)."""
     ids = newest(TURNS, src.turns, "turn_id, started_ns")
-    wanted = f"SELECT turn_id FROM {ids} ORDER BY started_ns DESC, turn_id LIMIT $limit OFFSET $offset"
-    found = newest(TURNS, f"(SELECT * FROM {src.turns} WHERE turn_id IN ({wanted}))")
-    total = f"SELECT count(DISTINCT turn_id) FROM {src.turns}"
-    return (f"SELECT *, ({total}) AS total FROM ({_with_holds(src, found)}) ORDER BY started_ns DESC, turn_id"), {}
+    page = newest_of_few(TURNS, f"(SELECT * FROM {src.turns} WHERE turn_id IN (SELECT turn_id FROM wanted))")
+    return (
+        f"WITH ids AS MATERIALIZED {ids}, "
+        "wanted AS MATERIALIZED "
+        "(SELECT turn_id FROM ids ORDER BY started_ns DESC, turn_id LIMIT $limit OFFSET $offset), "
+        f"page AS MATERIALIZED {page} "
+        f"{_with_holds(src, 'page', 'SELECT count(*) FROM ids')} ORDER BY t.started_ns DESC, t.turn_id"
+    ), {}
 
 
 def holds(src: Sources, session_id: str | None) -> tuple[str, Params]:
     """The holds that one session's turns left or were offered, oldest first."""
     found, params = _turns_of(src, session_id)
     wanted = (
-        f"SELECT left_hold_id FROM {found} WHERE left_hold_id IS NOT NULL "
-        f"UNION SELECT used_hold_id FROM {found} WHERE used_hold_id IS NOT NULL"
+        "SELECT left_hold_id FROM found WHERE left_hold_id IS NOT NULL "
+        "UNION SELECT used_hold_id FROM found WHERE used_hold_id IS NOT NULL"
     )
-    newest_holds = newest(HOLDS, f"(SELECT * FROM {src.holds} WHERE hold_id IN ({wanted}))")
+    candidates = f"(SELECT * FROM {src.holds} WHERE hold_id IN ({wanted}))"
     return (
-        f"SELECT {HOLDS.columns()}, count(*) OVER () AS total FROM {newest_holds} "
+        f"WITH found AS MATERIALIZED {found} "
+        f"SELECT {HOLDS.columns()}, count(*) OVER () AS total FROM {newest_of_few(HOLDS, candidates)} "
         f"ORDER BY started_ns, hold_id LIMIT $limit OFFSET $offset"
     ), params
 
