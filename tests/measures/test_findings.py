@@ -219,7 +219,13 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "streamed_without_handle",
         _engine_count("decode-0", streamed_answers=1, streamed_handles=0),
         "decode-0",
-        _engine_count("decode-0", streamed_answers=9, streamed_handles=1),
+        _engine_count("decode-0", streamed_answers=0, streamed_handles=0),
+    ),
+    (
+        "streamed_without_handle",
+        _engine_count("decode-0", streamed_answers=40, streamed_handles=36),
+        "decode-0",
+        _engine_count("decode-0", streamed_answers=40, streamed_handles=37),
     ),
     (
         "handles_never_given",
@@ -353,6 +359,14 @@ def test_a_dead_engine_with_its_workers_is_one_finding() -> None:
     (found,) = [f for f in findings(status) if f.check == "silent"]
     assert found.where.startswith("prefill-0 (engine)")
     assert "2 more of its processes" in found.what
+
+
+def test_some_streamed_answers_without_a_handle_are_a_warning_with_their_number() -> None:
+    status = healthy_status()
+    _engine_count("decode-0", streamed_answers=42, streamed_handles=34)(status)
+    (found,) = findings(status)
+    assert found.severity.value == "warning"
+    assert "of 42 streamed answers 8 carried no handle" in found.what
 
 
 def test_the_three_causes_of_no_reuse_are_told_apart() -> None:

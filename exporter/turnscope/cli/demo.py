@@ -28,11 +28,14 @@ from turnscope.cli.trace_counter import TraceCounter
 from turnscope.config import Settings
 
 RECORDINGS: Final = Path("recordings")
+ASSEMBLE_S: Final = 120.0
 SETTLE_S: Final = 150.0
 """Turns whose facts are not all in the recording are counted after a minute."""
 QUIET_S: Final = 2.5
 """The status is a second old at most."""
-EXPLORER_S: Final = 60.0
+GRACE_S: Final = 8.0
+"""By then every complete turn is counted and stored."""
+EXPLORER_S: Final = 120.0
 
 
 class _Settings(Settings):
@@ -61,28 +64,39 @@ def sidecar(folder: Path, *, export_otlp: str | None = None) -> Iterator[Sidecar
 
 
 def feed(running: Sidecar, recordings: list[Path], say: Callable[[str], None]) -> None:
-    """Replay ``recordings`` and wait until everything is counted."""
+    """Replay ``recordings``."""
     for path in recordings:
         replay.check(path)
     for path in recordings:
         sent = replay.send(path, f"127.0.0.1:{running.otlp_port}", speed=0)
         say(f"replayed {path}: {sent.events} events")
-    deadline = time.monotonic() + SETTLE_S
+
+
+def settle(running: Sidecar, say: Callable[[str], None], *, patience_s: float) -> int:
+    """Wait until all that was sent is assembled, then at most ``patience_s`` for every turn to be counted.
+
+    Returns how many are not. Raises ``Sorry`` when the sidecar does not get through it.
+    """
+    deadline = time.monotonic() + ASSEMBLE_S
+    while (status := running.status()).exporter.lag_bytes or not status.assembly.emitters:
+        if time.monotonic() > deadline:
+            raise Sorry(
+                f"the recording is not assembled after {ASSEMBLE_S:.0f} s: this machine is too busy, or look above"
+            )
+        time.sleep(0.25)
+    started = time.monotonic()
     quiet_since: float | None = None
     told = False
-    while (now := time.monotonic()) < deadline:
-        status = running.status()
-        busy = status.exporter.lag_bytes or status.assembly.open_turns or not status.assembly.attempts
-        quiet_since = None if busy else (quiet_since or now)
+    while (now := time.monotonic()) < started + patience_s:
+        open_turns = running.status().assembly.open_turns
+        quiet_since = None if open_turns else (quiet_since or now)
         if quiet_since is not None and now - quiet_since > QUIET_S:
-            return
-        if status.assembly.open_turns and not status.exporter.lag_bytes and not told:
-            say(f"counting {status.assembly.open_turns} turns: those that lack a part are waited for, for a minute")
+            return 0
+        if open_turns and now > started + GRACE_S and not told:
+            say(f"{open_turns} turns lack a part, as a rule on purpose: they are counted after a minute")
             told = True
         time.sleep(0.25)
-    raise Sorry(
-        f"{running.status().assembly.open_turns} turns were not counted within {SETTLE_S:.0f} s: look at /status"
-    )
+    return running.status().assembly.open_turns
 
 
 def compare(recordings: list[Path], folder: Path, say: Callable[[str], None]) -> list[demo_check.Line]:
@@ -91,6 +105,11 @@ def compare(recordings: list[Path], folder: Path, say: Callable[[str], None]) ->
     with TraceCounter() as counter:
         with sidecar(folder, export_otlp=counter.endpoint) as running:
             feed(running, recordings, say)
+            open_turns = settle(running, say, patience_s=SETTLE_S)
+            if open_turns:
+                raise Sorry(
+                    f"{open_turns} turns were not counted within {SETTLE_S:.0f} s: run 'turnscope demo' and look"
+                )
             page = httpx.get(f"http://127.0.0.1:{running.http_port}/metrics", timeout=10, trust_env=False)
             page.raise_for_status()
         # The sidecar has ended: every trace is sent and every row stored.
@@ -175,6 +194,8 @@ def demo(
             raise typer.Exit(1 if wrong else 0)
         running = stack.enter_context(sidecar(folder))
         feed(running, found, console.print)
+        # What is complete can be looked at now.
+        settle(running, console.print, patience_s=GRACE_S + QUIET_S)
         address = stack.enter_context(explorer(str(folder / "store"), folder))
         metrics = f"http://127.0.0.1:{running.http_port}"
         where = [

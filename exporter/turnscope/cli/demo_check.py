@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -90,6 +91,9 @@ def page(store: str) -> Page:
 
     from turnscope_app.words import UNATTRIBUTED
 
+    logging.getLogger(
+        "streamlit.runtime.scriptrunner_utils.script_run_context"
+    ).disabled = True  # no browser, on purpose
     before = os.environ.get(explore.STORE_VARIABLE)
     os.environ[explore.STORE_VARIABLE] = store
     try:

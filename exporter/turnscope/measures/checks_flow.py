@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 from turnscope.semconv import Reason
+
+TOLERATED: Final = 0.1
+"""Share of answers without a handle, or of requests without a session id, below which nothing is said."""
 
 
 def _turns(status: SystemStatus, reason: Reason) -> int:
@@ -14,22 +18,25 @@ def _turns(status: SystemStatus, reason: Reason) -> int:
 
 
 def streamed_without_handle(status: SystemStatus) -> Iterator[Finding]:
-    """One finding per D whose streamed answers carry no handle although the feature is on."""
+    """One finding per D whose streamed answers carry no handle, or some of them none, although the feature is on."""
     for engine in status.assembly.engines:
-        if engine.engine.bidirectional and engine.streamed_answers and not engine.streamed_handles:
-            if engine.plain_handles:
-                plain = f" Its {engine.plain_handles} answers that were not streamed did carry one."
-            else:
-                plain = ""
-            yield Finding(
-                severity=Severity.ERROR,
-                check="streamed_without_handle",
-                where=engine.name,
-                what=f"Reverse transfer is enabled, and of {engine.streamed_answers} streamed answers none carried a "
-                f"handle: the next turn recomputes, quietly.{plain}",
-                fix="vLLM up to 0.32 leaves kv_transfer_params out of streamed answers: use a version or a patch that "
-                "sends it in the last chunk, or let the proxy ask D without streaming.",
-            )
+        missing = engine.streamed_answers - engine.streamed_handles
+        if not engine.engine.bidirectional or not missing or TOLERATED * engine.streamed_answers > missing:
+            continue
+        every = not engine.streamed_handles
+        plain = (
+            f" Its {engine.plain_handles} answers that were not streamed did carry one." if engine.plain_handles else ""
+        )
+        yield Finding(
+            severity=Severity.ERROR if every else Severity.WARNING,
+            check="streamed_without_handle",
+            where=engine.name,
+            what=f"Reverse transfer is enabled, and of {engine.streamed_answers} streamed answers "
+            f"{'none carried a handle' if every else f'{missing} carried no handle'}: the next turn recomputes, "
+            f"quietly.{plain if every else ''}",
+            fix="vLLM up to 0.32 leaves kv_transfer_params out of streamed answers: use a version or a patch that "
+            "sends it in the last chunk, or let the proxy ask D without streaming.",
+        )
 
 
 def handles_never_given(status: SystemStatus) -> Iterator[Finding]:
@@ -88,7 +95,7 @@ def given_too_late(status: SystemStatus) -> Iterator[Finding]:
 def no_session_ids(status: SystemStatus) -> Iterator[Finding]:
     """Without a session id no turn can be given the handle of the one before it."""
     total, without = status.assembly.attempts, status.assembly.attempts_without_session
-    if without and 10 * without >= total:
+    if without and without >= TOLERATED * total:
         yield Finding(
             severity=Severity.WARNING,
             check="no_session_ids",
