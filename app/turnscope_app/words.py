@@ -111,9 +111,9 @@ REASONS: Final[dict[str, Word]] = {
         "Another turn of the session ran at the same time and took the handle first.",
     ),
     Reason.PREVIOUS_TURN_ABORTED: Word(
-        "Previous turn broken off",
+        "Previous turn did not finish",
         "previous turn aborted",
-        "The previous turn was aborted, and an aborted turn leaves nothing to fetch back.",
+        "The previous turn failed or was broken off, and such a turn leaves nothing to fetch back: look there first.",
     ),
     Reason.STOPPED_BY_STRING: Word(
         "Ended by a stop string",
