@@ -11,8 +11,8 @@ import streamlit as st
 from turnscope_app.columns import Column, Kind
 from turnscope_app.words import NOT_MEASURED
 
-_LINE: Final = 21
-"""Pixels."""
+_TALL: Final = 65
+"""Pixels: the least at which Streamlit wraps text."""
 
 
 def config(columns: dict[str, Column], *, pinned: str | None = None) -> dict[str, Any]:
@@ -41,13 +41,13 @@ def _config(column: Column, *, pinned: bool) -> Any:
     return made[column.kind]()
 
 
-def draw(frame: pd.DataFrame, columns: dict[str, Column], *, key: str, lines: int = 1) -> None:
-    """A table to read, at its full height, with room for so many ``lines`` of text in a row."""
+def draw(frame: pd.DataFrame, columns: dict[str, Column], *, key: str, tall: bool = False) -> None:
+    """A table to read, at its full height; in ``tall`` rows long text is wrapped."""
     st.dataframe(
         frame,
         column_config=config(columns),
         height="content",
-        row_height=None if lines == 1 else _LINE * lines + 14,
+        row_height=_TALL if tall else None,
         column_order=list(columns),
         hide_index=True,
         placeholder=NOT_MEASURED,

@@ -30,17 +30,17 @@ st.caption("Not measured is shown as such, and is never counted as 0. Inferred i
 tables.draw(frames.coverage(totals), columns.COVERAGE, key="about_coverage")
 
 st.subheader("Where reused prompt tokens came from (path)", anchor=False)
-tables.draw(frames.vocabulary(words.PATHS, totals.by_path, totals.turns), columns.WORDS, lines=2, key="about_paths")
+tables.draw(frames.vocabulary(words.PATHS, totals.by_path, totals.turns), columns.WORDS, key="about_paths")
 st.subheader("Why no more was fetched back (reason)", anchor=False)
 tables.draw(
-    frames.vocabulary(words.REASONS, totals.by_reason, totals.turns), columns.WORDS, lines=2, key="about_reasons"
+    frames.vocabulary(words.REASONS, totals.by_reason, totals.turns), columns.WORDS, tall=True, key="about_reasons"
 )
 st.subheader("Evidence that an answer may be wrong (suspicion)", anchor=False)
 st.caption("Suspicions are kept apart from failures: the engine reported success for these turns.")
 tables.draw(
     frames.vocabulary(words.SUSPICIONS, totals.by_suspicion, totals.turns),
     columns.WORDS,
-    lines=2,
+    tall=True,
     key="about_suspicions",
 )
 st.subheader("What became of kept blocks (hold outcome)", anchor=False)
@@ -49,6 +49,5 @@ tables.draw(
         words.HOLD_OUTCOMES | {words.STILL_HELD.term: words.STILL_HELD}, totals.by_hold_outcome, totals.holds
     ),
     columns.HOLDS,
-    lines=2,
     key="about_holds",
 )
