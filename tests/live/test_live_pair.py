@@ -9,6 +9,7 @@ import pytest
 
 from live.conversations import TURNS, conversations
 from live.run import CONFIGURATIONS, Result, run
+from live.sidecar import PROXY_SCRIPT
 from turnscope.measures import reconcile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(1500)]
@@ -65,7 +66,7 @@ def test_nothing_is_left_running(result: Result) -> None:
         with pytest.raises(ProcessLookupError):
             os.killpg(group, 0)
     commands = [_command(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    assert [c for c in commands if str(result.folder) in c or "live/proxy.py" in c] == []
+    assert [c for c in commands if str(result.folder) in c or f"{PROXY_SCRIPT} --port" in c] == []
 
 
 def _command(process: Path) -> str:
