@@ -16,7 +16,7 @@ from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
 from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import SegmentFile
-from turnscope.model import Event, HoldRecord, Turn
+from turnscope.model import Contribution, Event, Fact, Final, HoldRecord, Turn
 from turnscope.outputs.metrics import MetricState
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.errors import Unavailable
@@ -314,6 +314,17 @@ class Clumsy(Assembler):
         super().feed(event, arrival_ns, wall_ns)
 
 
+class Backwards(Assembler):
+    """Takes something off a counter with every turn."""
+
+    def take(self) -> list[Fact]:
+        facts = super().take()
+        for fact in facts:
+            if isinstance(fact, Final) and fact.turn is not None:
+                fact.contributions.insert(0, Contribution("turnscope_output_tokens_total", ("prefill-0",), -1))
+        return facts
+
+
 def test_an_event_that_cannot_be_assembled_is_passed_over(
     box: Callable[..., Box], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -323,6 +334,18 @@ def test_an_event_that_cannot_be_assembled_is_passed_over(
     run.eventually(lambda: run.count("exporter_assembly_errors") > 0)
     run.eventually(lambda: run.count("turns") >= 1)
     assert "an event could not be assembled" in caplog.text
+
+
+def test_a_count_below_zero_costs_that_count_and_nothing_else(
+    box: Callable[..., Box], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = box(assembly=lambda: Backwards(QUICK))
+    for events in conversation(2):
+        run.pipeline.accept(events)
+    run.settled(2)
+    assert run.count("exporter_assembly_errors") == 2
+    assert run.pipeline.failure is None
+    assert "a count is passed over" in caplog.text
 
 
 def test_a_status_without_lag_holds_everything_accepted_before_it(box: Callable[..., Box]) -> None:

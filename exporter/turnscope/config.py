@@ -53,13 +53,19 @@ class Settings(BaseSettings):
     engine_names: Annotated[dict[str, str], NoDecode] = Field(
         {}, description="Names for engines in labels: ENGINE_ID=NAME,... Others get their role and a number."
     )
-    grace_seconds: float = Field(5.0, ge=0, description="From a turn being complete to its being counted.")
-    stuck_seconds: float = Field(300.0, gt=0, description="A prefill request open for longer counts as stuck.")
-    proxy_ttl_seconds: float = Field(450.0, gt=0, description="How long your proxy keeps a handle for the next turn.")
+    grace_seconds: float = Field(5.0, ge=0, le=3600, description="From a turn being complete to its being counted.")
+    stuck_seconds: float = Field(
+        300.0, gt=0, le=86400, description="A prefill request open for longer counts as stuck."
+    )
+    proxy_ttl_seconds: float = Field(
+        450.0, gt=0, le=7 * 86400, description="How long your proxy keeps a handle for the next turn."
+    )
     record: Path | None = Field(None, description="Also append what is received to this file, as OTLP JSON lines.")
-    max_message_bytes: int = Field(4 * 2**20, ge=1024, description="Largest OTLP message taken in.")
+    max_message_bytes: int = Field(4 * 2**20, ge=1024, le=2**30, description="Largest OTLP message taken in.")
     journal_max_bytes: int = Field(4 * 2**30, ge=2**20, description="Largest journal; beyond it senders must wait.")
-    checkpoint_seconds: float = Field(60.0, gt=0, description="Time between checkpoints, which shorten a restart.")
+    checkpoint_seconds: float = Field(
+        60.0, gt=0, le=3600, description="Time between checkpoints, which shorten a restart."
+    )
     log_level: str = Field("info", description="debug, info, warning or error.")
 
     @field_validator("otlp_grpc", "http")

@@ -64,3 +64,28 @@ def test_the_decode_leg_shares_its_turns_trace_id() -> None:
     message = codec.encode([_request(), decode_leg], observed_ns=9)
     ids = {r.trace_id for r in message.resource_logs[0].scope_logs[0].log_records}
     assert ids == {semconv.turn_key("p", "r1")}
+
+
+def test_a_time_that_no_store_can_hold_is_refused_and_the_rest_kept() -> None:
+    message = codec.encode([_request(), _request(request_id="r2")], observed_ns=9)
+    message.resource_logs[0].scope_logs[0].log_records[0].time_unix_nano = 2**64 - 1
+    decoded = codec.decode(message)
+    assert [e.body.request_id for e in decoded.events] == ["r2"]  # type: ignore[union-attr]
+    assert decoded.rejected == ["turnscope.request: time_unix_nano: out of range"]
+
+
+def test_a_count_beyond_all_sense_is_refused() -> None:
+    for value in (2**60, -(2**63)):
+        decoded = codec.decode(codec.encode([_request(preemptions=value)], observed_ns=9))
+        assert decoded.events == []
+        assert decoded.rejected == ["turnscope.request: turnscope.request.preemptions: out of range"]
+
+
+def test_a_refused_value_is_not_repeated_to_the_sender() -> None:
+    message = codec.encode([_request()], observed_ns=9)
+    for item in message.resource_logs[0].scope_logs[0].log_records[0].attributes:
+        if item.key == "turnscope.request.leg":
+            item.value.string_value = "CANARY"
+    decoded = codec.decode(message)
+    assert decoded.events == []
+    assert "CANARY" not in repr(decoded)

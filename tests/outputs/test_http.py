@@ -91,6 +91,15 @@ def test_a_taken_port_is_an_error(site: Site) -> None:
         http.HttpServer("127.0.0.1", site.server.port)
 
 
+def test_a_port_is_taken_before_the_first_answer() -> None:
+    first = http.HttpServer("127.0.0.1", 0)
+    try:
+        with pytest.raises(OSError, match="in use"):
+            http.HttpServer("127.0.0.1", first.port)
+    finally:
+        first.stop()
+
+
 def test_a_port_is_free_again_after_stop() -> None:
     first = Site()
     first.get("/healthz")

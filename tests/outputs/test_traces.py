@@ -162,10 +162,18 @@ def test_scheme_port_and_path_choose_the_protocol(endpoint: str, kind: type) -> 
     sender.close()
 
 
-@pytest.mark.parametrize("endpoint", ["ftp://h", "http://", "", "http://h:port", "http://h:99999"])
+@pytest.mark.parametrize(
+    "endpoint", ["ftp://h", "http://", "", "http://h:port", "http://h:99999", "http://[::1", "http://a b:4317"]
+)
 def test_what_is_no_endpoint_is_refused_with_an_example(endpoint: str) -> None:
     with pytest.raises(BadEndpoint, match=r"write it like http://127\.0\.0\.1:4317"):
         trace_sender(endpoint, {})
+
+
+def test_a_password_in_an_endpoint_is_not_shown() -> None:
+    with pytest.raises(BadEndpoint) as caught:
+        trace_sender("ftp://user:secret@h", {})
+    assert "secret" not in str(caught.value)
 
 
 def test_grpc_sent_to_an_http_port_names_protocol_and_port() -> None:

@@ -26,6 +26,7 @@ from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
+from turnscope.receivers.errors import Unavailable
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
 from turnscope.store import StoreError, StoreWriter
@@ -70,6 +71,8 @@ class Sidecar:
         undo.callback(self._otlp.stop, 0)
 
     def _accept(self, events: list[Event]) -> None:
+        if self._pipeline.failure is not None:
+            raise Unavailable(self._pipeline.failure)
         self._pipeline.accept(events)
 
     def _keep(self, undo: ExitStack) -> None:

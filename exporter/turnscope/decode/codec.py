@@ -25,6 +25,10 @@ from turnscope.model import BODIES, Attempt, Body, Emitter, Engine, Event, Handl
 MAX_TEXT: Final = 256
 """Longer strings (ids from clients can be 1 MB) are cut and end in a hash of the whole."""
 MAX_LIST: Final = 4096
+MAX_INT: Final = 2**60
+"""Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
+MAX_NS: Final = 2**62
+"""Of times and durations: the year 2116. Anything beyond is damage, and would end in an overflow later."""
 _SLICE: Final = 64
 """Entries of a list that are encoded without a pause."""
 
@@ -262,12 +266,19 @@ def encode(events: Iterable[Event], *, observed_ns: int) -> ExportLogsServiceReq
 _WIRE: Final = {"string_value": "str", "int_value": "int", "double_value": "float", "bool_value": "bool"}
 
 
+def _in_range(number: int, key: str) -> int:
+    limit = MAX_NS if key.endswith(("_ns", "_nano")) else MAX_INT
+    if not -limit < number < limit:
+        raise BadEvent(f"{key}: out of range")
+    return number
+
+
 def _read(value: AnyValue, kind: str, key: str) -> Any:
     which = value.WhichOneof("value")
     wire = _WIRE.get(which or "")
     if which is not None and kind == wire:
         got = getattr(value, which)
-        return bounded(got) if kind == "str" else got
+        return _in_range(got, key) if kind == "int" else bounded(got) if kind == "str" else got
     if kind == "float" and wire == "int":
         return float(value.int_value)
     if kind in ("strs", "ints") and which == "array_value":
@@ -292,7 +303,7 @@ def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[_Field, 
                 try:
                     got = field.convert(got)
                 except ValueError:
-                    raise BadEvent(f"{item.key}: unknown value {got!r}") from None
+                    raise BadEvent(f"{item.key}: not one of its known values") from None
             values[field.name] = got
     for name, value in values.items():
         if isinstance(value, dict):
@@ -358,4 +369,5 @@ def _decode_record(record: LogRecord, body_type: type[Body], emitter: Emitter, e
     if seq is None or mono is None:
         raise BadEvent(f"{_SEQ} and {_MONO} are required")
     body = _build(body_type, _read_struct(record.attributes, _BODY_INDEX[body_type]))
-    return Event(emitter=emitter, engine=engine, seq=seq, wall_ns=record.time_unix_nano, mono_ns=mono, body=body)
+    wall_ns = _in_range(record.time_unix_nano, "time_unix_nano")
+    return Event(emitter=emitter, engine=engine, seq=seq, wall_ns=wall_ns, mono_ns=mono, body=body)

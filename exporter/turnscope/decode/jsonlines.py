@@ -42,7 +42,7 @@ def read(line: bytes) -> ExportLogsServiceRequest:
     """
     try:
         content = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotOtlp(f"not JSON: {error}") from None
     if not isinstance(content, dict) or not (content.keys() & {"resourceLogs", *_OTHER_SIGNALS}):
         raise NotOtlp("JSON, but not OTLP: there is no resourceLogs in it")

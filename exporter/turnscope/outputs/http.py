@@ -85,6 +85,8 @@ class HttpServer:
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind((host, port))
+            # Two sockets may be bound to one address with SO_REUSEADDR until one of them listens.
+            self._socket.listen(128)
         except OSError:
             self._socket.close()
             raise

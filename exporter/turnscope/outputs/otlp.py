@@ -55,19 +55,25 @@ class TraceSender(Protocol):
     def close(self) -> None: ...
 
 
+def _shown(endpoint: str) -> str:
+    """Without what stands before the @: it may be a password."""
+    return endpoint.rpartition("@")[2]
+
+
 def trace_sender(endpoint: str, headers: Mapping[str, str]) -> TraceSender:
     """The sender for ``endpoint``: by scheme (``grpc, grpcs, http, https``), else by port and path.
 
     ``http://host:4317`` without a path is gRPC, as most of OpenTelemetry's documentation writes it; port 4318
     or a path means HTTP. Raises ``BadEndpoint``.
     """
-    url = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
+    wrong = BadEndpoint(f"{_shown(endpoint)!r} is not an OTLP endpoint: write it like http://127.0.0.1:{_GRPC_PORT}")
     try:
+        url = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
         host, port = url.hostname, url.port
     except ValueError:
-        host = port = None
-    if url.scheme not in ("", "grpc", "grpcs", "http", "https") or not host:
-        raise BadEndpoint(f"{endpoint!r} is not an OTLP endpoint: write it like http://127.0.0.1:{_GRPC_PORT}")
+        raise wrong from None
+    if url.scheme not in ("", "grpc", "grpcs", "http", "https") or not host or " " in host:
+        raise wrong
     secure = url.scheme in ("grpcs", "https")
     path = url.path.rstrip("/")
     if url.scheme in ("grpc", "grpcs") or (not path and port != _HTTP_PORT):
