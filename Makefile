@@ -6,6 +6,8 @@ SHELL := /bin/sh
 BIN := .venv/bin
 # Downloads stay in the tree, so that `make clean` leaves nothing behind on the machine.
 export UV_CACHE_DIR ?= $(CURDIR)/build/cache/uv
+# Chromium and vLLM write into the home directory: they get one in the tree.
+RUN := mkdir -p build/home && HOME=$(CURDIR)/build/home $(BIN)/python
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .DEFAULT_GOAL := help
@@ -23,15 +25,15 @@ test: .venv/.dev ## all set-up, then every test, the live pair's as well
 	@sh scripts/system.sh
 	@$(BIN)/python tests/outputs/phoenix_setup.py || echo "the tests that need Phoenix will fail" >&2
 	@$(BIN)/python live/setup.py || echo "the tests that need the live pair will fail" >&2
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(RUN) -m pytest $(ARGS)
 
 live: .venv/.dev ## a real vLLM prefill/decode pair, reconciled with its own counters
 	@$(BIN)/python live/setup.py
-	@$(BIN)/python -m live $(ARGS)
+	@$(RUN) -m live $(ARGS)
 
 bench: .venv/.dev ## what the hook costs; writes build/bench.json
 	@$(BIN)/python live/setup.py
-	@$(BIN)/python -m bench.run $(ARGS)
+	@$(RUN) -m bench.run $(ARGS)
 
 lint: .venv/.dev ## ruff, mypy, import floors, generated files
 	@$(BIN)/ruff check .
