@@ -83,7 +83,7 @@ def _field_docs(module: ModuleType) -> dict[str, dict[str, str]]:
 
 def events_page() -> str:
     """Every event and resource attribute the hooks can send: the allowlist of what can enter the sidecar."""
-    docs = _field_docs(model)
+    docs = _field_docs(model.sources) | _field_docs(model.events)
     out = [
         _HEAD,
         "# Events\n\n"

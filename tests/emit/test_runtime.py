@@ -13,6 +13,7 @@ import pytest
 
 from tests.emit.stubs import StubWatch
 from tests.hook.receiver import receiving
+from turnscope.emit import runtime as runtime_module
 from turnscope.emit.runtime import Runtime, runtime
 from turnscope.emit.settings import Endpoint, Settings
 from turnscope.model import EngineState
@@ -51,7 +52,9 @@ def test_stopping_sends_what_is_queued() -> None:
         assert soon(lambda: [s.state for s in receiver.bodies(EngineState)] == ["started", "stopping"])
 
 
-def test_a_process_has_one_runtime_until_it_is_stopped() -> None:
+def test_a_process_has_one_runtime_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The real one is this process's: what is begun here must not be what later tests send through.
+    monkeypatch.setattr(runtime_module, "_runtimes", {})
     first = runtime(NOWHERE)
     first.add(StubWatch())
     assert runtime(NOWHERE) is first

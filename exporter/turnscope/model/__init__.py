@@ -1,0 +1,72 @@
+"""Data that crosses module borders: the events hooks send, and the facts assembly makes of them.
+
+Units are in the names: ``_ns`` integer nanoseconds, ``_bytes`` integer bytes, ``_tokens`` integer tokens.
+``wall_ns`` is Unix time; ``mono_ns`` is the emitting process's ``time.monotonic_ns()``, comparable only
+within one host. ``None`` always means "not measured", never zero.
+"""
+
+from __future__ import annotations
+
+from turnscope.model.counted import (
+    Contribution,
+    Fact,
+    Final,
+    Revision,
+    Sample,
+)
+from turnscope.model.events import (
+    BODIES,
+    Attempt,
+    Body,
+    EngineState,
+    Event,
+    Handle,
+    Heartbeat,
+    Hold,
+    HoldUse,
+    Request,
+    Transfer,
+)
+from turnscope.model.facts import (
+    HoldRecord,
+    Turn,
+)
+from turnscope.model.sources import (
+    Emitter,
+    Engine,
+)
+from turnscope.model.status import (
+    AssemblyStatus,
+    EmitterStatus,
+    EngineStatus,
+    ExporterStatus,
+    SystemStatus,
+)
+
+__all__ = [
+    "BODIES",
+    "AssemblyStatus",
+    "Attempt",
+    "Body",
+    "Contribution",
+    "Emitter",
+    "EmitterStatus",
+    "Engine",
+    "EngineState",
+    "EngineStatus",
+    "Event",
+    "ExporterStatus",
+    "Fact",
+    "Final",
+    "Handle",
+    "Heartbeat",
+    "Hold",
+    "HoldRecord",
+    "HoldUse",
+    "Request",
+    "Revision",
+    "Sample",
+    "SystemStatus",
+    "Transfer",
+    "Turn",
+]

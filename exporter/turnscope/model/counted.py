@@ -1,0 +1,44 @@
+"""What assembly hands to the outputs: facts with what they add to counters, and the present values of gauges."""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnscope.model.facts import HoldRecord, Turn
+
+
+class Contribution(msgspec.Struct, frozen=True, array_like=True):
+    """One addition to a counter, or one observation of a histogram, of the catalogue."""
+
+    metric: str
+    labels: tuple[str, ...]
+    """In the order the catalogue names them."""
+    value: float
+
+
+class Final(msgspec.Struct, kw_only=True, tag=True):
+    """An entity counted: once per key, ever. Journalled before its contributions are added."""
+
+    key: str
+    """``turn:<id>``, ``hold:<id>``, ``leg:<engine>/<generation>/<request>``, ``latch:<turn id>/<suspicion>`` ..."""
+    contributions: list[Contribution]
+    turn: Turn | None = None
+    hold: HoldRecord | None = None
+
+
+class Revision(msgspec.Struct, kw_only=True, tag=True):
+    """A newer row for the store. Adds nothing to the counters of its entity."""
+
+    turn: Turn | None = None
+    hold: HoldRecord | None = None
+
+
+Fact = Final | Revision
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """The present value of a gauge of the catalogue."""
+
+    metric: str
+    labels: tuple[str, ...]
+    value: float

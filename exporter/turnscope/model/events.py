@@ -1,0 +1,205 @@
+"""What hooks send: one body a kind of event, and the record around it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from turnscope.model.sources import Emitter, Engine
+from turnscope.semconv import Direction, EventName, HoldKind, Leg, TransferState
+
+
+class Handle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A ``kv_transfer_params`` seen going in or out. Its identity is (engine_id, request_id)."""
+
+    engine_id: str
+    request_id: str
+    tokens: int | None = None
+    blocks: int | None = None
+    expiry_s: float | None = None
+    """``remote_blocks_expiry_time``: the *holder's* ``perf_counter``; None when the field is missing."""
+
+
+class Body(msgspec.Struct, kw_only=True, tag=True, omit_defaults=True):
+    """Base of every event body: a flat record plus ``Handle`` fields, encoded as ``turnscope.<kind>.<field>``.
+
+    Tagged with its class name, so that journal and snapshots can read a union of bodies back.
+    """
+
+    EVENT: ClassVar[EventName]
+
+
+class EngineState(Body, kw_only=True):
+    """The hook is active in a process (``started``) or going away (``stopping``, ``switched_off``)."""
+
+    EVENT = EventName.ENGINE
+    state: str
+    wrapped: list[str] = []
+    """What the hook holds on to in this process, e.g. ``scheduler``, ``nixl_wrapper``."""
+    message: str | None = None
+
+
+class Heartbeat(Body, kw_only=True):
+    """Sent every few seconds by every emitter."""
+
+    EVENT = EventName.HEARTBEAT
+    last_seq: int
+    """The highest sequence number given so far, before any drop."""
+    dropped: int = 0
+    """Events dropped so far by this process (ring full, send failed for good)."""
+    errors: int = 0
+    """Exceptions caught so far inside hook bodies."""
+    open_requests: list[str] = []
+    """Request ids (proxy: turn ids) added and not ended, oldest first."""
+    open_more: int = 0
+    """How many more there are than listed."""
+
+
+class Request(Body, kw_only=True):
+    """One engine request, sent once when the engine frees it."""
+
+    EVENT = EventName.REQUEST
+    request_id: str
+    leg: Leg
+    session_id: str | None = None
+    traceparent: str | None = None
+    input_tokens: int
+    output_tokens: int
+    computed_tokens: int | None = None
+    """As the engine reported: ``prefill_stats``; None when it was never scheduled."""
+    local_hit_tokens: int | None = None
+    external_tokens: int | None = None
+    """As reported: keeps its value after a failed load. Assembly decides what was really fetched."""
+    stats_sent: bool = False
+    """The engine handed ``prefill_stats`` to its own counters."""
+    finish_reason: str
+    """vLLM's FinishReason: ``stop, length, abort, error, repetition``; else its status in lower case."""
+    preemptions: int = 0
+    skip_cache: bool = False
+    arrival_wall_ns: int | None = None
+    """When vLLM's frontend got it."""
+    added_mono_ns: int
+    scheduled_mono_ns: int | None = None
+    """First scheduled; None where the engine keeps no request events."""
+    handle_in: Handle | None = None
+    handle_out: Handle | None = None
+
+
+class Hold(Body, kw_only=True):
+    """A step in the life of a hold or lease, seen on its holder. Keyed by (engine of the batch, request_id)."""
+
+    EVENT = EventName.HOLD
+    request_id: str
+    kind: HoldKind
+    phase: str
+    """``held`` (scheduler), ``released`` / ``expired`` / ``late_notice`` (workers, one per rank)."""
+    tokens: int | None = None
+    blocks: int | None = None
+    bytes: int | None = None
+    """Of this engine, all ranks: an estimate."""
+    ttl_ns: int | None = None
+    readers_expected: int | None = None
+    readers_seen: int | None = None
+
+
+class HoldUse(Body, kw_only=True):
+    """On P, at the end of a P leg whose request carried D's handle: what was asked and what came of it."""
+
+    EVENT = EventName.HOLD_USE
+    request_id: str
+    handle: Handle
+    input_tokens: int
+    local_hit_tokens: int | None = None
+    external_tokens: int | None = None
+    processed: bool = False
+    """The connector took the handle up (it read, or told the holder that it need not)."""
+
+
+class Transfer(Body, kw_only=True):
+    """One rank's read of another engine's blocks, or its decision not to read. One per NIXL transfer handle."""
+
+    EVENT = EventName.TRANSFER
+    request_id: str
+    """The reader's request, or "" where the transfer could not be tied to one."""
+    direction: Direction
+    state: TransferState
+    remote_engine_id: str | None = None
+    remote_request_id: str | None = None
+    bytes: int | None = None
+    descriptors: int | None = None
+    duration_ns: int | None = None
+    """NIXL's ``xferDuration``: an upper bound, includes up to one engine step."""
+    post_ns: int | None = None
+    started_mono_ns: int | None = None
+
+
+class Attempt(Body, kw_only=True):
+    """One prefill leg as the proxy saw it, with the decode leg that followed when it was the last."""
+
+    EVENT = EventName.ATTEMPT
+    proxy_turn_id: str
+    """Random; shared by the attempts of one client request."""
+    number: int = 1
+    final: bool = True
+    """The last attempt: everything below the prefill leg is filled in."""
+    model: str | None = None
+    session_id: str | None = None
+    session_source: str | None = None
+    """Where it was found, e.g. ``body.conversation_id``, ``header.x-session-id``."""
+    prefill: Handle | None = None
+    """P's own identity of the P leg, from its answer: (P engine id, P request id)."""
+    x_request_id: str | None = None
+    """The ``X-Request-Id`` that the P leg (the whole one on an aggregated engine) was sent with: the engine makes its
+    request id of it, and where no answer names P's own identity, that is what joins them."""
+    handle_given: Handle | None = None
+    """D's handle of an earlier turn that the proxy put into the prefill request."""
+    handle_out: Handle | None = None
+    """The handle seen in D's answer."""
+    handle_stored: bool | None = None
+    """False when D's answer carried a handle that a later turn of the session was not given."""
+    prefill_status: int | None = None
+    decode_status: int | None = None
+    status_code: int | None = None
+    """What the client got; None when it left before the response began."""
+    outcome: str = "ok"
+    """``ok, error, cancelled``."""
+    error_stage: str | None = None
+    """``proxy, prefill, decode``."""
+    streamed: bool = False
+    finish_reason: str | None = None
+    tool_calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    last_role: str | None = None
+    """Role of the request's last message: ``user`` or ``tool`` tells what the wait before it was."""
+    message_roles: list[str] = []
+    message_chars: list[int] = []
+    started_wall_ns: int | None = None
+    prefill_start_ns: int | None = None
+    """All of these are offsets from the client's request reaching the proxy, one monotonic clock."""
+    prefill_end_ns: int | None = None
+    decode_start_ns: int | None = None
+    first_byte_ns: int | None = None
+    """First byte of the response body that carries content handed to the client's connection."""
+    last_byte_ns: int | None = None
+    caller_trace_id: str | None = None
+    caller_span_id: str | None = None
+    server_trace_id: str | None = None
+    server_span_id: str | None = None
+
+
+BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Attempt)
+
+
+class Event(msgspec.Struct, kw_only=True):
+    """One decoded log record."""
+
+    emitter: Emitter
+    engine: Engine | None
+    """None from a proxy."""
+    seq: int
+    """Numbered per emitter from 1, before any drop."""
+    wall_ns: int
+    mono_ns: int
+    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
