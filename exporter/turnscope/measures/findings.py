@@ -41,6 +41,7 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.stuck,
     checks_flow.suspicious,
     checks_sidecar.journal_fails,
+    checks_sidecar.journal_damaged,
     checks_sidecar.store_fails,
     checks_sidecar.traces_fail,
     checks_sidecar.records_rejected,
