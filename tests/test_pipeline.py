@@ -383,7 +383,7 @@ def test_a_count_that_cannot_be_is_not_journalled(box: Callable[..., Box], caplo
     assert journalled >= {"turnscope_turns_total", "turnscope_prompt_tokens_total"}
     assert "turnscope_turn_duration_seconds" not in journalled
     run.eventually(lambda: run.count("exporter_assembly_errors") == 1)
-    assert "a count is passed over: turnscope_turn_duration_seconds('recompute',) would go back" in caplog.text
+    assert "a count is passed over: turnscope_turn_duration_seconds{path=recompute} would go back" in caplog.text
 
 
 def test_a_status_without_lag_holds_everything_accepted_before_it(box: Callable[..., Box]) -> None:

@@ -135,12 +135,12 @@ def test_contributions_that_cannot_be_are_passed_over_and_told(state: MetricStat
             Contribution(TURNS.name, ("a",), 1),
         ]
     )
-    assert refused == ["turnscope_x_total('b',) would go back, or nowhere, by -1", "nope_total is not in the catalogue"]
+    assert refused == ["turnscope_x_total{path=b} would go back, or nowhere, by -1", "nope_total is not in the catalogue"]
     assert shown(state, None) == {("a",): 2}
 
 
 def test_a_value_outside_a_labels_vocabulary_is_refused(state: MetricState) -> None:
-    with pytest.raises(ValueError, match="direction cannot be 'sideways'"):
+    with pytest.raises(ValueError, match="not in the catalogue with direction=sideways"):
         state.add(READS.name, ("sideways",), 1)
     assert shown(state, None, READS) == {}
 

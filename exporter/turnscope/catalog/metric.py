@@ -58,10 +58,11 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
         if self.kind not in ADDED:
             return f"{self.name} is not a counter or histogram"
         if len(labels) != len(self.labels):
-            return f"{self.name}{labels} is not in the catalogue: its labels are {self.label_names}"
+            return f"{self.name} is not in the catalogue with {len(labels)} labels: it has {len(self.labels)}"
         for label, given in zip(self.labels, labels, strict=True):
             if label.values is not None and given not in label.values:
-                return f"{self.name}{labels} is not in the catalogue: {label.name} cannot be {given!r}"
+                return f"{self.name} is not in the catalogue with {label.name}={given!s}"
         if not 0 <= value < math.inf:
-            return f"{self.name}{labels} would go back, or nowhere, by {value}"
+            shown = ", ".join(f"{name}={given}" for name, given in zip(self.label_names, labels, strict=True))
+            return f"{self.name}{{{shown}}} would go back, or nowhere, by {value}"
         return None
