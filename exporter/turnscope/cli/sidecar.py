@@ -103,6 +103,7 @@ class Sidecar:
             grace_ns=int(settings.grace_seconds * SECOND),
             stuck_ns=int(settings.stuck_seconds * SECOND),
             proxy_ttl_ns=int(settings.proxy_ttl_seconds * SECOND),
+            max_engine_names=settings.max_engine_names,
         )
         self._pipeline = Pipeline(
             self._journal,
