@@ -37,6 +37,7 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.expiry_dropped,
     checks_flow.given_too_late,
     checks_flow.no_session_ids,
+    checks_flow.direct_requests,
     checks_flow.rejected_by_frontend,
     checks_flow.stuck,
     checks_flow.suspicious,

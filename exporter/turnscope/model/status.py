@@ -63,6 +63,8 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     attempts: int = 0
     """Client requests seen by a proxy."""
     attempts_without_session: int = 0
+    direct_requests: int = 0
+    """Requests sent straight to an engine of a pair, past the proxy: not counted as turns."""
     stuck_turns: int = 0
     """Now."""
     open_turns: int = 0
