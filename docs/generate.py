@@ -43,7 +43,10 @@ def metrics_page(metrics: dict[str, Metric]) -> str:
         "# Metrics\n\n"
         "What `/metrics` serves, from `exporter/turnscope/catalog/`. Counters never go back and never count a turn "
         "twice: a turn is counted once, some seconds after its last fact is in, and facts that come later change the "
-        "stored row but not the counters. Not measured is absent, never 0.\n",
+        "stored row but not the counters. Not measured is absent, never 0.\n\n"
+        "Sessions, requests and ids of engines are never labels. `engine` is a bounded name: `--max-engine-names` of "
+        "them (default 64), one more for each role that all further engines of it share (`prefill-other`), and `none`. "
+        "One name has at most 500 sample lines on the page.\n",
     ]
     for owner in dict.fromkeys(m.owner for m in metrics.values()):
         out.append(f"\n## Counted by: {owner}\n\n")

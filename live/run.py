@@ -121,8 +121,8 @@ def _save_counters(result: Result, recording: Path) -> Path:
     beside = recording.with_suffix(".counters.json")
     content = {
         "engines": result.engines,
-        # The completion that warms an engine up is a turn too, of no session.
-        "turns": len(result.truth) + len(result.engines),
+        # The completion that warms an engine up is nobody's turn: no proxy has it.
+        "turns": len(result.truth),
         "sessions": len({turn.session_id for turn in result.truth if turn.session_id}),
     }
     beside.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")

@@ -16,7 +16,7 @@ from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
 from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import SegmentFile
-from turnscope.model import Contribution, Event, Fact, Final, HoldRecord, Turn
+from turnscope.model import Attempt, Contribution, Event, Fact, Final, HoldRecord, Turn
 from turnscope.outputs.metrics import MetricState
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.errors import Unavailable
@@ -193,6 +193,27 @@ def test_after_a_restart_nothing_counted_before_counts_again(box: Callable[..., 
     assert again.metrics.total("turnscope_requests_total") == 0
 
 
+def test_damage_in_the_middle_of_the_journal_makes_nothing_behind_it_count_again(box: Callable[..., Box]) -> None:
+    pair = Pair()
+    run = box()
+    for events in (pair.start(), *(pair.turn(str(n), at_ms=1000 * n) for n in (1, 2, 3))):
+        run.pipeline.accept(events)
+    run.settled(3)
+    batches = [at.offset for record, at in run.journal.read(run.journal.start()) if isinstance(record, Batch)]
+    run.crash()
+    (segment,) = run.folder.glob("*.journal")
+    data = bytearray(segment.read_bytes())
+    data[batches[1] - 100] ^= 1  # in the second batch: the first turn's events
+    segment.write_bytes(data)
+    again = box()
+    again.pipeline.accept(pair.turn("4", at_ms=4000))
+    again.settled(1)
+    assert again.metrics.total("turnscope_requests_total") == 2
+    assert {turn.prefill_request_id for turn in again.traces.turns} == {"p4"}
+    assert {turn.prefill_request_id for turn in again.rows.turns.values()} == {"p2", "p3", "p4"}
+    assert again.journal.damage is not None
+
+
 def test_rows_not_stored_before_a_crash_are_made_again_and_are_the_same(box: Callable[..., Box]) -> None:
     run = box()
     for events in conversation(2):
@@ -343,9 +364,26 @@ def test_a_count_below_zero_costs_that_count_and_nothing_else(
     for events in conversation(2):
         run.pipeline.accept(events)
     run.settled(2)
-    assert run.count("exporter_assembly_errors") == 2
+    run.eventually(lambda: run.count("exporter_assembly_errors") == 2)
     assert run.pipeline.failure is None
     assert "a count is passed over" in caplog.text
+
+
+def test_a_count_that_cannot_be_is_not_journalled(box: Callable[..., Box], caplog: pytest.LogCaptureFixture) -> None:
+    run = box()
+    started, events = conversation(1)
+    for event in events:
+        if isinstance(event.body, Attempt):
+            event.body.last_byte_ns = -5
+    run.pipeline.accept(started)
+    run.pipeline.accept(events)
+    run.settled(1)
+    records = [record for record, _ in run.journal.read(run.journal.start()) if isinstance(record, Counted)]
+    journalled = {c.metric for record in records for _, added in record.finals for c in added}
+    assert journalled >= {"turnscope_turns_total", "turnscope_prompt_tokens_total"}
+    assert "turnscope_turn_duration_seconds" not in journalled
+    run.eventually(lambda: run.count("exporter_assembly_errors") == 1)
+    assert "a count is passed over: turnscope_turn_duration_seconds{path=recompute} would go back" in caplog.text
 
 
 def test_a_status_without_lag_holds_everything_accepted_before_it(box: Callable[..., Box]) -> None:

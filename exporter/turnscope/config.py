@@ -53,6 +53,9 @@ class Settings(BaseSettings):
     engine_names: Annotated[dict[str, str], NoDecode] = Field(
         {}, description="Names for engines in labels: ENGINE_ID=NAME,... Others get their role and a number."
     )
+    max_engine_names: int = Field(
+        64, ge=1, le=1000, description="Engines with a name of their own in labels; those beyond share ROLE-other."
+    )
     grace_seconds: float = Field(5.0, ge=0, le=3600, description="From a turn being complete to its being counted.")
     stuck_seconds: float = Field(
         300.0, gt=0, le=86400, description="A prefill request open for longer counts as stuck."

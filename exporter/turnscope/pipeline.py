@@ -254,21 +254,17 @@ class Pipeline:
         finals = [fact for fact in facts if isinstance(fact, model.Final)]
         if finals and not self._journal_counted(now_ns, finals):
             return
-        for final in finals:
-            self._add(final)
+        # A number that cannot be added (a count below zero) costs this number, not the sidecar.
+        refused = [sentence for final in finals for sentence in final.refused]
+        refused += self._metrics.add_all(c for final in finals for c in final.contributions)
+        for sentence in refused:
+            _LOG.error("a count is passed over: %s", sentence)
+        if refused:
+            self._metrics.add("turnscope_exporter_assembly_errors_total", (), len(refused))
         for fact in facts:
             self._rows.add(fact.turn, fact.hold)
             if isinstance(fact, model.Final) and fact.turn is not None and self._traces is not None:
                 self._traces.add(fact.turn)
-
-    def _add(self, final: model.Final) -> None:
-        """A number that cannot be added (a count below zero) costs this number, not the sidecar."""
-        for c in final.contributions:
-            try:
-                self._metrics.add(c.metric, c.labels, c.value)
-            except ValueError as error:
-                _LOG.error("a count is passed over: %s", error)
-                self._metrics.add("turnscope_exporter_assembly_errors_total", (), 1)
 
     def _journal_counted(self, now_ns: int, finals: list[model.Final]) -> bool:
         """False when the sidecar is stopped before it could be written: the next start counts them."""

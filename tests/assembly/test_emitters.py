@@ -170,6 +170,23 @@ def test_more_engines_than_names_share_one() -> None:
     assert engine_of(run) == [*(f"prefill-{n}" for n in range(4)), "prefill-other", "prefill-other"]
 
 
+def test_names_that_mean_something_else_cannot_be_given() -> None:
+    engines = [msgspec.structs.replace(P, id=name, name=name) for name in ("none", "prefill-other", "decode-other", "")]
+    run = Run().feed([Process(f"e{n}", "engine", engine).started() for n, engine in enumerate(engines)])
+    assert engine_of(run) == [f"prefill-{n}" for n in range(4)]
+
+
+def test_an_engine_that_comes_back_to_a_name_given_on_has_no_series_of_it() -> None:
+    lost_ms = 200_000
+    old, new = (Process(f"e{n}", "engine", msgspec.structs.replace(P, id=f"p-{n}")) for n in (0, 1))
+    run = Run().feed([old.started(0)])
+    run.feed([new.started(lost_ms)])
+    run.feed([old.beat(lost_ms + 10)])
+    assert engine_of(run) == ["prefill-0", "prefill-0"]
+    infos = [s for s in run.assembler.samples(run.now_ns) if s.metric == "turnscope_engine_info"]
+    assert len(infos) == 1
+
+
 @pytest.mark.parametrize("role", ["prefill", "decode", "both", "aggregated", "unheard_of"])
 def test_an_engine_of_any_role_is_taken(role: str) -> None:
     run = Run().feed([Process("e1", "engine", msgspec.structs.replace(P, role=role)).started()])

@@ -17,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 from tests.measures.healthy import healthy_status
-from turnscope.cli.doctor import ask, doctor
+from turnscope.cli.doctor import MAX_ENGINES, ask, doctor
 from turnscope.cli.errors import Sorry
 from turnscope.model import SystemStatus
 
@@ -77,6 +77,40 @@ def test_a_finding_is_shown_with_its_fix_and_ends_with_exit_code_1() -> None:
     assert "ERROR decode-0 Reverse transfer is enabled, and of 20 streamed answers none carried a handle" in text
     assert "fix: vLLM up to 0.32 leaves kv_transfer_params out of streamed answers" in text
     assert text.endswith("1 error.")
+
+
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_no_engines_name_is_cut_in_a_narrow_window(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    status = healthy_status()
+    names = ["prefill-of-the-customer-support-cluster-in-europe-west-1-blue", "d" * 100]
+    for engine, source, name in zip(status.assembly.engines, status.assembly.emitters, names, strict=False):
+        engine.name = source.engine = name
+    status.assembly.emitters[0].silent_s = 99.0
+    with sidecar(_bytes(status)) as address:
+        code, out = _run("--address", address)
+    assert code == 1
+    lines = out.splitlines()
+    assert [name for name in names if name not in lines] == []
+    assert names[0] in "".join(out.split())
+    assert "…" not in out
+
+
+def test_of_very_many_engines_the_first_are_listed_and_the_rest_counted() -> None:
+    status = healthy_status()
+    status.assembly.engines *= 30
+    with sidecar(_bytes(status)) as address:
+        _, out = _run("--address", address)
+    assert out.count("vLLM 0.32.0") == MAX_ENGINES
+    assert "... and 20 more: --json lists them all." in out
+
+
+def test_a_replayed_proxy_that_has_ended_since_was_heard_all_the_same() -> None:
+    status = healthy_status()
+    proxy = status.assembly.emitters[2]
+    proxy.emitter, proxy.state = msgspec.structs.replace(proxy.emitter, replayed=True), "stopping"
+    with sidecar(_bytes(status)) as address:
+        assert "1 proxy process, 20 client requests" in _run("--address", address)[1]
 
 
 def test_notes_alone_are_no_failure() -> None:

@@ -123,7 +123,7 @@ def test_an_append_returns_only_after_the_sync(tmp_path: Path, opened: Callable[
 
 
 @pytest.mark.parametrize("kept", [1, 7, 8, 9, 200, -1])
-def test_a_torn_last_record_is_cut_off_and_nothing_else_is_lost(
+def test_a_torn_last_record_is_moved_aside_and_nothing_else_is_lost(
     tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture, kept: int
 ) -> None:
     journal = opened(tmp_path)
@@ -134,40 +134,124 @@ def test_a_torn_last_record_is_cut_off_and_nothing_else_is_lost(
     (path,) = segment_files(tmp_path)
     end = path.stat().st_size
     os.truncate(path, whole + kept if kept > 0 else end + kept)
+    torn = path.read_bytes()[whole:]
     with caplog.at_level(logging.WARNING):
         again = opened(tmp_path)
     assert contents(again) == [events(1)]
     again.append_events(events(3))
     assert contents(again) == [events(1), events(3)]
-    assert "unfinished record: cut off" in caplog.text
+    assert "of an unfinished record, as a crash leaves it: moved to" in caplog.text
     assert str(path) in caplog.text
+    assert again.damage is None
+    (aside,) = tmp_path.glob("*.unfinished")
+    assert aside.read_bytes() == torn
 
 
-def test_a_damaged_last_record_is_cut_off(tmp_path: Path, opened: Callable[..., Journal]) -> None:
-    journal = opened(tmp_path)
-    journal.append_events(events(1))
-    whole = journal.end().offset
-    journal.append_events(events(2))
-    journal.close()
-    (path,) = segment_files(tmp_path)
+def damage(path: Path, at: int) -> None:
+    """Flip one bit."""
     data = bytearray(path.read_bytes())
-    data[whole + 50] ^= 1
+    data[at] ^= 1
     path.write_bytes(data)
-    assert contents(opened(tmp_path)) == [events(1)]
 
 
-def test_damage_in_an_old_segment_costs_the_rest_of_that_segment_only(
+@pytest.mark.parametrize("runs", [0, 1])
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("byte", [0, 4, 8, 60])
+def test_one_flipped_byte_costs_one_record_and_its_bytes_are_kept(
+    tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture, runs: int, n: int, byte: int
+) -> None:
+    journal = opened(tmp_path)
+    begins = []
+    for number in (1, 2, 3):
+        begins.append(journal.end().offset)
+        journal.append_events(events(number))
+    end = journal.end().offset
+    journal.close()
+    for _ in range(runs):  # the newest segment or an old one
+        later = opened(tmp_path)
+        later.append_events(events(9))
+        later.close()
+    path = segment_files(tmp_path)[0]
+    damage(path, begins[n - 1] + byte)
+    bad = path.read_bytes()[begins[n - 1] : [*begins, end][n]]
+    again = opened(tmp_path)
+    assert contents(again) == [events(i) for i in (1, 2, 3) if i != n] + [events(9)] * runs
+    found = again.damage
+    assert found is not None
+    assert (found.files, found.bytes) == (1, len(bad))
+    (kept,) = tmp_path.glob("*.unreadable")
+    assert kept.read_bytes() == bad
+    assert f"cannot be read from byte {begins[n - 1]} to {begins[n - 1] + len(bad)}" in caplog.text
+    assert kept.name in caplog.text
+
+
+def test_damage_is_told_once_and_ends_when_its_file_is_moved_away(
     tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture
 ) -> None:
-    for n in (1, 2):
-        journal = opened(tmp_path)
+    journal = opened(tmp_path)
+    journal.append_events(events(1))
+    journal.append_events(events(2))
+    damage(segment_files(tmp_path)[0], 100)
+    for _ in range(2):
+        assert contents(journal) == [events(2)]
+    journal.close()
+    again = opened(tmp_path)
+    assert contents(again) == [events(2)]
+    assert caplog.text.count("cannot be read from byte") == 1
+    assert again.damage is not None
+    next(tmp_path.glob("*.unreadable")).unlink()
+    assert again.damage is None
+
+
+def test_what_could_not_be_read_outlives_its_segment(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    journal = opened(tmp_path, segment_bytes=1_000)
+    for n in (1, 2, 3):
         journal.append_events(events(n))
-        journal.append_events(events(10 + n))
-        journal.close()
-    first = segment_files(tmp_path)[0]
-    os.truncate(first, first.stat().st_size - 1)
-    assert contents(opened(tmp_path)) == [events(1), events(2), events(12)]
-    assert "is damaged at byte" in caplog.text
+    damage(segment_files(tmp_path)[0], 100)
+    bad = segment_files(tmp_path)[0].read_bytes()[8:]
+    assert contents(journal) == [events(2), events(3)]
+    journal.drop(Position(3, 8), unused_since_ns=2**62)
+    assert [p.stem for p in segment_files(tmp_path)] == ["000000000003"]
+    assert next(tmp_path.glob("*.unreadable")).read_bytes() == bad
+
+
+def test_a_segment_whose_damage_cannot_be_copied_is_not_dropped(
+    tmp_path: Path, opened: Callable[..., Journal], caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = opened(tmp_path, segment_bytes=1_000)
+    for n in (1, 2, 3):
+        journal.append_events(events(n))
+    damage(segment_files(tmp_path)[0], 100)
+    (tmp_path / "000000000001-000000000008.unreadable.part").mkdir()
+    assert contents(journal) == [events(2), events(3)]
+    assert "nor be copied (Is a directory): the segment is kept" in caplog.text
+    journal.drop(Position(3, 8), unused_since_ns=2**62)
+    assert [p.stem for p in segment_files(tmp_path)] == ["000000000001", "000000000003"]
+
+
+def test_a_number_is_never_used_again(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    for name in ("000000000004-000000000008.unfinished", "000000000005.unreadable", "000000000006-0000008.checkpoint"):
+        (tmp_path / name).write_bytes(b"")
+    journal = opened(tmp_path)
+    journal.append_events(events())
+    assert [p.stem for p in segment_files(tmp_path)] == ["000000000007"]
+
+
+@pytest.mark.parametrize("content", [b"", b"TSJR", segments.HEADER])
+def test_a_segment_that_was_never_begun_is_removed(
+    tmp_path: Path, opened: Callable[..., Journal], content: bytes
+) -> None:
+    segments.path_of(tmp_path, 1).write_bytes(content)
+    assert contents(opened(tmp_path)) == []
+    assert segment_files(tmp_path) == []
+
+
+def test_a_damaged_header_costs_no_record(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    journal = opened(tmp_path)
+    journal.append_events(events(1))
+    journal.close()
+    damage(segment_files(tmp_path)[0], 3)
+    assert contents(opened(tmp_path)) == [events(1)]
 
 
 def test_a_file_that_is_no_segment_is_set_aside(

@@ -83,6 +83,18 @@ def _version(version: str) -> Change:
     return change
 
 
+def _replay(*kinds: str, age_s: float) -> Change:
+    """What ``turnscope replay`` sent of these processes a while ago."""
+
+    def change(status: SystemStatus) -> None:
+        for source in status.assembly.emitters:
+            if source.emitter.kind in kinds:
+                source.emitter = msgspec.structs.replace(source.emitter, replayed=True, version="0.0.1")
+                source.silent_s, source.clock_offset_s = 400.0, age_s
+
+    return change
+
+
 def _all(*changes: Change) -> Change:
     def change(status: SystemStatus) -> None:
         for one in changes:
@@ -152,6 +164,7 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "host-x",
         _emitter("proxy", clock_offset_s=600.0),
     ),
+    ("replayed", _replay("proxy", age_s=20.0), "host-x", _emitter("proxy", clock_offset_s=20.0)),
     (
         "silent",
         _emitter("proxy", silent_s=900.0, clock_offset_s=600.0),
@@ -261,6 +274,12 @@ CASES: list[tuple[str, Change, str, Change]] = [
         _assembly(attempts=100, attempts_without_session=9),
     ),
     (
+        "direct_requests",
+        _assembly(attempts=90, direct_requests=10),
+        "engines",
+        _assembly(attempts=91, direct_requests=10),
+    ),
+    (
         "rejected_by_frontend",
         _engine_count("prefill-0", reasons={"rejected_by_frontend": 10}),
         "engines' front end",
@@ -269,6 +288,12 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ("stuck", _assembly(stuck_turns=1), "prefill engines", _assembly(stuck_turns=0)),
     ("suspicious", _assembly(suspicions={"kv_mismatch": 1}), "turns", _assembly(suspicions={"kv_mismatch": 0})),
     ("journal_fails", _exporter(journal_error="no space left"), "sidecar's journal", _exporter(journal_error=None)),
+    (
+        "journal_damaged",
+        _exporter(journal_damage="7 bytes of the journal in /data/journal could not be read"),
+        "sidecar's journal",
+        _exporter(journal_damage=None),
+    ),
     ("store_fails", _exporter(store_error="not writable"), "sidecar's store", _exporter(store_error=None)),
     (
         "traces_fail",
@@ -306,6 +331,25 @@ def test_a_finding_fires_on_its_cause_and_not_just_before_it(
     status = healthy_status()
     nearly(status)
     assert check not in {f.check for f in findings(status)}
+
+
+def test_of_a_recording_however_young_neither_silence_nor_clocks_nor_versions_are_judged() -> None:
+    status = healthy_status()
+    _replay("engine", "proxy", age_s=90.0)(status)
+    (found,) = findings(status)
+    assert (found.check, found.where) == ("replayed", "host-d, host-p, host-x")
+    assert "a recording, 2 minutes old when it came" in found.what
+
+
+def test_a_recording_that_a_collector_sends_is_judged_by_host() -> None:
+    status = healthy_status()
+    for source, age_s in zip(status.assembly.emitters, (700.0, 300.0, 0.2), strict=True):
+        source.emitter = msgspec.structs.replace(source.emitter, host="one")
+        source.silent_s, source.clock_offset_s = 400.0, age_s
+    assert [(f.check, f.where) for f in findings(status)] == [
+        ("silent", "proxy, process 13 on one"),
+        ("replayed", "one"),
+    ]
 
 
 def test_every_check_has_a_case_and_is_named_after_its_function() -> None:

@@ -11,7 +11,10 @@ from turnscope.outputs.metrics import MetricState, Point
 TURNS = Metric(name="turnscope_x_total", kind=Kind.COUNTER, unit="x", help="X.", labels=(Label("path"),))
 TIMES = Metric(name="turnscope_y_seconds", kind=Kind.HISTOGRAM, unit="seconds", help="Y.", buckets=(0.1, 1.0))
 HELD = Metric(name="turnscope_z", kind=Kind.GAUGE, unit="x", help="Z.", labels=(Label("engine"),))
-METRICS = {m.name: m for m in (TURNS, TIMES, HELD)}
+READS = Metric(
+    name="turnscope_r_total", kind=Kind.COUNTER, unit="x", help="R.", labels=(Label("direction", ("here", "there")),)
+)
+METRICS = {m.name: m for m in (TURNS, TIMES, HELD, READS)}
 
 
 class Clock:
@@ -123,18 +126,40 @@ def test_contributions_add_up(state: MetricState) -> None:
     assert state.total(TURNS.name) == 6
 
 
+def test_contributions_that_cannot_be_are_passed_over_and_told(state: MetricState) -> None:
+    refused = state.add_all(
+        [
+            Contribution(TURNS.name, ("a",), 1),
+            Contribution(TURNS.name, ("b",), -1),
+            Contribution("nope_total", (), 1),
+            Contribution(TURNS.name, ("a",), 1),
+        ]
+    )
+    assert refused == ["turnscope_x_total{path=b} would go back, or nowhere, by -1", "nope_total is not in the catalogue"]
+    assert shown(state, None) == {("a",): 2}
+
+
+def test_a_value_outside_a_labels_vocabulary_is_refused(state: MetricState) -> None:
+    with pytest.raises(ValueError, match="not in the catalogue with direction=sideways"):
+        state.add(READS.name, ("sideways",), 1)
+    assert shown(state, None, READS) == {}
+
+
 def test_what_the_catalogue_does_not_know_is_refused(state: MetricState) -> None:
     for metric, labels in (("nope_total", ()), (TURNS.name, ()), (TURNS.name, ("a", "b")), (HELD.name, ("a",))):
-        with pytest.raises(ValueError, match="catalogue"):
+        with pytest.raises(ValueError, match="catalogue|not a counter"):
             state.add(metric, labels, 1)
     with pytest.raises(ValueError, match="catalogue"):
         state.sample([Sample(HELD.name, (), 1)])
     assert shown(state, None) == {}
 
 
-@pytest.mark.parametrize("value", [-1.0, float("nan")])
-def test_a_counter_never_goes_back(state: MetricState, value: float) -> None:
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_a_counter_and_a_histograms_sum_never_go_back(state: MetricState, value: float) -> None:
     state.add(TURNS.name, ("a",), 1)
+    with pytest.raises(ValueError, match="would go back"):
+        state.add(TIMES.name, (), value)
+    assert shown(state, None, TIMES) == {}
     with pytest.raises(ValueError, match="would go back"):
         state.add(TURNS.name, ("a",), value)
     assert shown(state, None) == {("a",): 1}

@@ -178,6 +178,7 @@ class Assembler:
         assert attempt is not None
         del self._state.turns[turn.turn_id]
         target.attempt, target.join = attempt, "inferred"
+        self._turns.reopen(target)
         self._settler.forget(turn.turn_id)
         self._settler.attempt(target, attempt, turn.last_ns)
         self._closing.dirty.add(target.turn_id)

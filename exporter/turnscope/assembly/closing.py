@@ -80,9 +80,10 @@ class Closing:
         turn.counted = True
         if turn.attempt is not None and not self._settler.is_final(turn.attempt):
             turn.closed = "attempt"
-        elif not anchored(turn):
+        elif self._turns.direct(turn) or not anchored(turn):
             turn.closed = "fragment"
-            kind = "decode" if turn.decodes else "transfer"
+            kind = "direct" if turn.prefill is not None else "decode" if turn.decodes else "transfer"
+            self._state.direct_requests += kind == "direct"
             self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", kind)])
         else:
             turn.closed = "turn"

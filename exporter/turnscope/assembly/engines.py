@@ -17,6 +17,10 @@ from turnscope.semconv import Role
 SCHEDULER: Final = "engine"
 """The kind of emitter that is an engine's scheduler process."""
 _ROLES: Final = frozenset(Role)
+_SHARED: Final = frozenset(f"{role}-other" for role in Role)
+"""Of all engines of a role for which no name was left."""
+_RESERVED: Final = _SHARED | {NO_ENGINE, ""}
+"""Names that no engine can give itself: they mean something else."""
 
 
 def _role(engine: Engine) -> Role:
@@ -27,6 +31,14 @@ def _role(engine: Engine) -> Role:
 def _facts(engine: Engine) -> Engine:
     """What is so for all processes of the engine."""
     return msgspec.structs.replace(engine, rank=None, role=_role(engine))
+
+
+def _given(engine: Engine) -> str | None:
+    """The name that somebody gave it, apart by data-parallel rank."""
+    if engine.name is None or engine.name in _RESERVED:
+        return None
+    rank = engine.dp_rank
+    return f"{engine.name}-dp{rank}" if rank is not None and engine.id.endswith(f"_dp{rank}") else engine.name
 
 
 class Engines:
@@ -44,7 +56,8 @@ class Engines:
         known = self._state.engines.get(engine.id)
         if known is None:
             name = self._name(engine, event.emitter.host)
-            self._state.names[name] = engine.id
+            if name not in _SHARED:
+                self._state.names[name] = engine.id
             self._state.engines[engine.id] = EngineState(
                 name=name,
                 engine=_facts(engine),
@@ -85,23 +98,17 @@ class Engines:
         return True
 
     def _name(self, engine: Engine, host: str) -> str:
-        if engine.name is not None:
-            rank = engine.dp_rank
-            name = f"{engine.name}-dp{rank}" if rank is not None and engine.id.endswith(f"_dp{rank}") else engine.name
-            if self._free(name) or (name not in self._state.names and len(self._state.names) < self._limit):
-                return name
-            return f"{_role(engine)}-other"
-        role = _role(engine)
-        taken = [f"{role}-{n}" for n in range(self._settings.max_engine_names)]
-        free = [name for name in taken if name in self._state.names and self._free(name)]
-        here = [name for name in free if self._state.engines[self._state.names[name]].host == host]
+        names, role = self._state.names, _role(engine)
+        room = len(names) < self._settings.max_engine_names
+        given = _given(engine)
+        if given is not None:
+            return given if self._free(given) or (room and given not in names) else f"{role}-other"
+        ordinals = [f"{role}-{n}" for n in range(self._settings.max_engine_names)]
+        free = [name for name in ordinals if name in names and self._free(name)]
+        here = [name for name in free if self._state.engines[names[name]].host == host]
         for name in (*here, *free):
             return name
-        return next((name for name in taken if name not in self._state.names), f"{role}-other")
-
-    @property
-    def _limit(self) -> int:
-        return self._settings.max_engine_names * len(Role)
+        return next((name for name in ordinals if room and name not in names), f"{role}-other")
 
     def _free(self, name: str) -> bool:
         """Whether the engine that had ``name`` is gone."""
@@ -121,6 +128,10 @@ class Engines:
     def present(self) -> Iterator[EngineState]:
         """Engines that are not gone."""
         return (engine for engine in self._state.engines.values() if not engine.gone)
+
+    def named(self) -> Iterator[EngineState]:
+        """Of those the ones with a name of their own: of several that share one, or had it one after another, one."""
+        return (engine for engine in self.present() if self._state.names.get(engine.name) == engine.engine.id)
 
     def superseded(self, engine_id: str, generation: str) -> int | None:
         """Wall time at which this start of the engine was found to have ended, None while it lives."""

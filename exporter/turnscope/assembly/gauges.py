@@ -90,9 +90,9 @@ def overdue(state: State, settings: AssemblySettings, hold: HoldState, now_ns: i
 
 
 def _infos(engines: Engines) -> list[Sample]:
-    """``engine_info``: 1 for what there is."""
+    """``engine_info``: 1 for what there is, one a name."""
     out = []
-    for known in engines.present():
+    for known in engines.named():
         facts = known.engine
         on = "unknown" if facts.bidirectional is None else "yes" if facts.bidirectional else "no"
         labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from turnscope.catalog import METRICS
 from turnscope.model import Contribution, Fact, Final, HoldRecord, Revision, Turn
 
 
 def one(metric: str, *labels: str, value: float = 1) -> Contribution:
     """``value`` more (default: one), or one observation of ``value``."""
     return Contribution(metric, labels, value)
+
+
+def _refusal(c: Contribution) -> str | None:
+    metric = METRICS.get(c.metric)
+    return metric.refusal(c.labels, c.value) if metric is not None else f"{c.metric} is not in the catalogue"
 
 
 class Ledger:
@@ -20,9 +26,15 @@ class Ledger:
     def count(
         self, key: str, contributions: list[Contribution], *, turn: Turn | None = None, hold: HoldRecord | None = None
     ) -> None:
-        """Count an entity; of one whose key is in the journal already only its row is handed out again."""
+        """Count an entity; of one whose key is in the journal already only its row is handed out again.
+
+        A contribution that cannot be (no label set of the catalogue, a number below zero) is left out and told.
+        """
         if key not in self._counted:
-            self._facts.append(Final(key=key, contributions=contributions, turn=turn, hold=hold))
+            refusals = [_refusal(c) for c in contributions]
+            sound = [c for c, refusal in zip(contributions, refusals, strict=True) if refusal is None]
+            refused = [refusal for refusal in refusals if refusal is not None]
+            self._facts.append(Final(key=key, contributions=sound, refused=refused, turn=turn, hold=hold))
         elif turn is not None or hold is not None:
             self._facts.append(Revision(turn=turn, hold=hold))
 

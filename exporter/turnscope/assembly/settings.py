@@ -33,4 +33,4 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     proxy_ttl_ns: int = 450 * SECOND
     """How long the proxy keeps a handle: tells an expired entry from a handle that was not given."""
     max_engine_names: int = 64
-    """Values of the label ``engine``, per role; engines beyond share ``<role>-other``."""
+    """Engines with a name of their own in the label ``engine``; those beyond share ``<role>-other``."""

@@ -276,3 +276,5 @@ class State(msgspec.Struct, kw_only=True):
     suspicions: dict[str, int] = {}
     attempts: int = 0
     attempts_without_session: int = 0
+    direct_requests: int = 0
+    """Taken for no turn: sent straight to an engine."""

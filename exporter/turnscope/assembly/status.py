@@ -86,6 +86,7 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
         engines=[_engine(e) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
+        direct_requests=state.direct_requests,
         stuck_turns=open_turns(state, settings, alive, now_ns)[1],
         open_turns=len(state.turns),
         suspicions=dict(state.suspicions),

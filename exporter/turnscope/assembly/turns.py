@@ -135,7 +135,7 @@ class Turns:
 
     def reopen(self, turn: TurnState) -> None:
         """A fragment whose anchor has come after all is a turn, not counted yet."""
-        if turn.closed == "fragment" and anchored(turn):
+        if turn.closed == "fragment" and anchored(turn) and not self._unclaimed(turn):
             turn.counted, turn.closed = False, None
             self._state.old_turns.pop(turn.turn_id, None)
             self._state.turns[turn.turn_id] = turn
@@ -195,13 +195,31 @@ class Turns:
             return False
         if leg is None:
             return attempt is not None and turn.prefill_request_id is None and not self._expects_leg(attempt, now_ns)
-        if leg.request.leg is semconv.Leg.WHOLE or turn.decodes:
+        if leg.request.leg is semconv.Leg.WHOLE:
+            return not self._unclaimed(turn)
+        if turn.decodes:
             return True
         if leg.request.finish_reason in NO_DECODE:
             return True
         return (
             attempt is not None and attempt.decode_start_ns is None and (not attempt.final or attempt.outcome != "ok")
         )
+
+    def direct(self, turn: TurnState) -> bool:
+        """Whether it is no client's turn: a request sent straight to one engine of a pair, past a proxy that is known,
+        as warm-ups and health checks are. Without a proxy's hook nothing can tell, and it is a turn."""
+        return self._unclaimed(turn) and bool(self._state.proxies)
+
+    def _unclaimed(self, turn: TurnState) -> bool:
+        """A whole request at an engine that works in a pair: no handle, no attempt and no session id tie it to a
+        client. It is not ready: a proxy that starts after its engines' warm-up has the time to show itself."""
+        leg = turn.prefill
+        if leg is None or leg.request.leg is not semconv.Leg.WHOLE or leg.request.session_id is not None:
+            return False
+        if turn.attempt is not None or any(name in self._state.unplaced for name in names_in(leg.request.request_id)):
+            return False
+        engine = self._state.engines.get(leg.engine_id)
+        return engine is not None and engine.engine.role != semconv.Role.AGGREGATED
 
     def _expects_leg(self, attempt: Attempt, now_ns: int) -> bool:
         """An engine answered, engines have hooks, and no P leg that it may have been has come yet."""

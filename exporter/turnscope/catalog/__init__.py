@@ -6,9 +6,9 @@ from turnscope.catalog.evidence import EVIDENCE
 from turnscope.catalog.exporter import EXPORTER
 from turnscope.catalog.holds import HOLDS
 from turnscope.catalog.labels import NO_ENGINE, label_sets, legal
-from turnscope.catalog.metric import Kind, Label, Metric
+from turnscope.catalog.metric import ADDED, Kind, Label, Metric
 from turnscope.catalog.turns import TURNS
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in (*TURNS, *HOLDS, *EVIDENCE, *EXPORTER)}
 
-__all__ = ["METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]
+__all__ = ["ADDED", "METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]

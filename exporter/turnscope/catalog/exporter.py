@@ -80,6 +80,13 @@ EXPORTER = (
         help="1 while the journal cannot take anything in (disk full, not writable, over its limit), else 0.",
     ),
     Metric(
+        name="turnscope_exporter_journal_unreadable_bytes",
+        kind=Kind.GAUGE,
+        unit="bytes",
+        help="Bytes of the journal that could not be read, kept in *.unreadable files: what was in them is in no figure. "
+        "0 again once these files are moved away.",
+    ),
+    Metric(
         name="turnscope_exporter_assembly_errors_total",
         kind=Kind.COUNTER,
         unit="errors",

@@ -25,7 +25,7 @@ EMITTER_KINDS = ("engine", "worker", "proxy", "other")
 REQUEST_SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
 EXPIRED = ("hold", "lease", "declined")
 ENTITIES = ("turn", "hold")
-FRAGMENTS = ("attempt", "decode", "transfer", "hold")
+FRAGMENTS = ("attempt", "decode", "transfer", "hold", "direct")
 YES_NO = ("yes", "no")
 
 _FETCHED = frozenset({Path.REVERSE_FETCH, Path.MIXED})

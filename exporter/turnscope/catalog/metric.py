@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -16,6 +18,10 @@ class Kind(StrEnum):
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
     INFO = "info"
+
+
+ADDED: Final = frozenset({Kind.COUNTER, Kind.HISTOGRAM})
+"""Kinds that contributions are added to; the others are given their present value."""
 
 
 class Label(msgspec.Struct, frozen=True):
@@ -46,3 +52,17 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     def label_names(self) -> tuple[str, ...]:
         """The labels' names in the order in which a ``Contribution`` gives their values."""
         return tuple(label.name for label in self.labels)
+
+    def refusal(self, labels: tuple[str, ...], value: float) -> str | None:
+        """Why ``value`` cannot be added to this counter or observed in this histogram; None when it can."""
+        if self.kind not in ADDED:
+            return f"{self.name} is not a counter or histogram"
+        if len(labels) != len(self.labels):
+            return f"{self.name} is not in the catalogue with {len(labels)} labels: it has {len(self.labels)}"
+        for label, given in zip(self.labels, labels, strict=True):
+            if label.values is not None and given not in label.values:
+                return f"{self.name} is not in the catalogue with {label.name}={given!s}"
+        if not 0 <= value < math.inf:
+            shown = ", ".join(f"{name}={given}" for name, given in zip(self.label_names, labels, strict=True))
+            return f"{self.name}{{{shown}}} would go back, or nowhere, by {value}"
+        return None

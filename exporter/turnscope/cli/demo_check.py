@@ -150,7 +150,7 @@ def table(lines: list[Line]) -> Table:
     """The comparison as people read it."""
     out = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for head in ("what", "turnscope", "expected", "from", ""):
-        out.add_column(head, justify="right" if head in ("turnscope", "expected") else "left")
+        out.add_column(head, justify="right" if head in ("turnscope", "expected") else "left", overflow="fold")
     for line in lines:
         numbers = (f"{n:,}" if n is not None else "-" for n in (line.ours, line.expected))
         out.add_row(line.what, *numbers, line.source, "[green]equal[/]" if line.equal else "[red]DIFFERENT[/]")

@@ -9,15 +9,17 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from turnscope.cli.errors import Sorry
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.findings import findings
-from turnscope.model import SystemStatus
+from turnscope.measures.recorded import recorded
+from turnscope.model import EngineStatus, SystemStatus
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:9464"
+MAX_ENGINES: Final = 40
+_INDENT: Final = (0, 0, 0, 8)
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 
 
@@ -47,35 +49,29 @@ def ask(address: str, *, timeout_s: float = 5.0) -> SystemStatus:
         ) from None
 
 
-def _engines(status: SystemStatus) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for head in (
-        "engine",
-        "role",
-        "vLLM",
-        "connector",
-        "bidirectional",
-        "hold",
-        "threshold",
-        "block",
-        "prefix caching",
-    ):
-        table.add_column(head)
-    onoff = {True: "on", False: "off", None: "-"}
-    for status_of in status.assembly.engines:
-        e = status_of.engine
-        table.add_row(
-            status_of.name,
-            str(e.role),
-            e.vllm_version or "-",
-            e.connector or "none",
-            onoff[e.bidirectional],
-            f"{e.hold_ttl_ns / 1e9:g} s" if e.hold_ttl_ns is not None else "-",
-            str(e.recompute_threshold) if e.recompute_threshold is not None else "-",
-            str(e.block_size or "-"),
-            onoff[e.prefix_caching],
-        )
-    return table
+def _settings(engine: EngineStatus) -> str:
+    e = engine.engine
+    onoff = {True: "on", False: "off", None: "unknown"}
+    parts = [
+        str(e.role),
+        f"vLLM {e.vllm_version or 'of an unknown version'}",
+        e.connector or "no connector",
+        f"bidirectional {onoff[e.bidirectional]}",
+        f"holds for {e.hold_ttl_ns / 1e9:g} s" if e.hold_ttl_ns is not None else "",
+        f"threshold {e.recompute_threshold}" if e.recompute_threshold is not None else "",
+        f"block {e.block_size}" if e.block_size is not None else "",
+        f"prefix caching {onoff[e.prefix_caching]}",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _show_engines(engines: list[EngineStatus], console: Console) -> None:
+    for engine in engines[:MAX_ENGINES]:
+        # Names are for copying: whole, and on one line however narrow the window is.
+        console.print(Text(engine.name, "bold"), soft_wrap=True)
+        console.print(Padding(_settings(engine), _INDENT), highlight=False)
+    if len(engines) > MAX_ENGINES:
+        console.print(f"... and {len(engines) - MAX_ENGINES} more: --json lists them all.", highlight=False)
 
 
 def _count(n: int, noun: str, plural: str = "s") -> str:
@@ -84,15 +80,15 @@ def _count(n: int, noun: str, plural: str = "s") -> str:
 
 def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
     """What is heard, then each finding with its fix, then one line that sums up."""
-    heard = [s for s in status.assembly.emitters if s.state != "stopping"]
+    past = recorded(status)
+    heard = [s for s in status.assembly.emitters if s.state != "stopping" or s.emitter.id in past]
     proxies = sum(s.emitter.kind == "proxy" for s in heard)
     console.print(
         f"Heard: {_count(len(status.assembly.engines), 'engine')} in {_count(len(heard) - proxies, 'process', 'es')}, "
         f"{_count(proxies, 'proxy process', 'es')}, {_count(status.assembly.attempts, 'client request')}.",
         highlight=False,
     )
-    if status.assembly.engines:
-        console.print(_engines(status))
+    _show_engines(status.assembly.engines, console)
     for finding in found:
         console.print()
         line = Text.assemble(
@@ -102,7 +98,7 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
             finding.what,
         )
         console.print(line)
-        console.print(Padding(Text.assemble(("fix: ", "bold green"), finding.fix), (0, 0, 0, 8)))
+        console.print(Padding(Text.assemble(("fix: ", "bold green"), finding.fix), _INDENT))
     console.print()
     counts = {severity: sum(f.severity is severity for f in found) for severity in Severity}
     named = ", ".join(_count(n, severity) for severity, n in counts.items() if n)

@@ -22,6 +22,8 @@ from turnscope.decode import codec, jsonlines
 _TIMEOUT_S: Final = 10.0
 _PATIENCE_S: Final = 30.0
 """How long an unavailable sidecar is asked again."""
+_EMITTER_ID: Final = "turnscope.emitter.id"
+_REPLAYED: Final = "turnscope.emitter.replayed"
 
 
 class Summary(msgspec.Struct):
@@ -89,12 +91,21 @@ def send(path: Path, to: str, *, speed: float) -> Summary:
             if speed > 0 and at_ns is not None:
                 first_ns = at_ns if first_ns is None else first_ns
                 time.sleep(max(0.0, started + (at_ns - first_ns) / 1e9 / speed - time.monotonic()))
+            _mark(request)
             answer = _export(stub, request, to).partial_success
             sent.lines += 1
             sent.events += sum(len(s.log_records) for b in request.resource_logs for s in b.scope_logs)
             sent.rejected += answer.rejected_log_records
             sent.message = sent.message or answer.error_message
     return sent
+
+
+def _mark(request: ExportLogsServiceRequest) -> None:
+    """Say in every resource of a hook that its events are a recording's."""
+    for block in request.resource_logs:
+        keys = {attribute.key for attribute in block.resource.attributes}
+        if _EMITTER_ID in keys and _REPLAYED not in keys:
+            block.resource.attributes.add(key=_REPLAYED).value.bool_value = True
 
 
 def _export(stub: LogsServiceStub, request: ExportLogsServiceRequest, to: str) -> ExportLogsServiceResponse:

@@ -18,6 +18,7 @@ from turnscope.decode import jsonlines
 from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
+from turnscope.journal.unreadable import DAMAGED
 from turnscope.model import Event, ExporterStatus, SystemStatus
 from turnscope.outputs import exposition, http
 from turnscope.outputs.metrics import MetricState
@@ -102,6 +103,7 @@ class Sidecar:
             grace_ns=int(settings.grace_seconds * SECOND),
             stuck_ns=int(settings.stuck_seconds * SECOND),
             proxy_ttl_ns=int(settings.proxy_ttl_seconds * SECOND),
+            max_engine_names=settings.max_engine_names,
         )
         self._pipeline = Pipeline(
             self._journal,
@@ -181,6 +183,7 @@ class Sidecar:
                 lag_bytes=lag,
                 rejected_records=int(self.metrics.total("turnscope_exporter_records_rejected_total")),
                 journal_error=self._pipeline.failure or self._journal.trouble,
+                journal_damage=self._damage(),
                 store_error=self._rows.trouble,
                 traces_error=self._traces.trouble if self._traces else None,
                 traces_endpoint=self._settings.export_otlp,
@@ -191,9 +194,21 @@ class Sidecar:
 
     def _troubles(self) -> list[str]:
         traces = self._traces.trouble if self._traces else None
-        return [t for t in (self._pipeline.failure, self._journal.trouble, self._rows.trouble, traces) if t]
+        found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces)
+        return [trouble for trouble in found if trouble]
+
+    def _damage(self) -> str | None:
+        damage = self._journal.damage
+        if damage is None:
+            return None
+        return (
+            f"{damage.bytes} bytes of the journal in {self._settings.journal_dir} could not be read and are kept there "
+            f"(*{DAMAGED}, {damage.files} files)"
+        )
 
     def _metrics_page(self, scraper: str | None, accept: str) -> tuple[bytes, str]:
         self._scraped_s = time.monotonic()
         self.metrics.gauge("turnscope_exporter_journal_failed", (), 1 if self._journal.trouble else 0)
+        damage = self._journal.damage
+        self.metrics.gauge("turnscope_exporter_journal_unreadable_bytes", (), damage.bytes if damage else 0)
         return exposition.render(self.metrics.points(scraper), accept)

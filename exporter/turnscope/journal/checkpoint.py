@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.journal import segments
+from turnscope.journal import frames, segments
 from turnscope.journal.segments import Position
 
 _LOG: Final = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> Position:
     at = checkpoint.position
     path = folder / f"{at.segment:012d}-{at.offset:012d}.checkpoint"
     temporary = path.with_suffix(".tmp")
-    data = _HEADER + segments.frame(msgspec.msgpack.encode(checkpoint))
+    data = _HEADER + frames.frame(msgspec.msgpack.encode(checkpoint))
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -59,7 +59,7 @@ def load(folder: Path) -> list[Checkpoint]:
     for path in _paths(folder):
         data = path.read_bytes()
         try:
-            payload = segments.single(data, len(_HEADER)) if data.startswith(_HEADER) else None
+            payload = frames.single(data, len(_HEADER)) if data.startswith(_HEADER) else None
             if payload is None:
                 raise ValueError("cut off or damaged")
             found.append(msgspec.msgpack.decode(payload, type=Checkpoint))

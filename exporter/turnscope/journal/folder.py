@@ -8,9 +8,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from turnscope.journal import records, segments
+from turnscope.journal import frames, records, segments, unreadable
+from turnscope.journal.segments import Position
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -55,32 +54,48 @@ def lock(folder: Path) -> int:
 
 
 def repair(folder: Path) -> int:
-    """Cut off what a crash left half-written; return the journal time of the last record, 0 when there is none.
+    """Move aside what a crash left half-written; return the journal time of the last record, 0 when there is none.
 
-    Only the newest segment can be torn: each run writes new ones.
+    Only the newest segment can end in an unfinished record: each run writes new ones.
     """
     for number in reversed(segments.list_segments(folder)):
         path = segments.path_of(folder, number)
-        size = path.stat().st_size
-        sound, last = segments.sound_part(path)
-        if sound == 0 and size > len(segments.HEADER):
-            aside = path.with_suffix(".unreadable")
-            path.rename(aside)
-            _LOG.warning("%s is not a journal segment of this version: set aside as %s", path, aside.name)
-            continue
-        if sound < size:
-            os.truncate(path, sound)
-            _LOG.warning("%s ended in %d bytes of an unfinished record: cut off", path, size - sound)
-        if last is None:
-            path.unlink()
-            continue
-        return _time_of(last)
+        last_ns = _repair_one(folder, number, path)
+        if last_ns is not None:
+            return last_ns
     return 0
 
 
-def _time_of(payload: bytes) -> int:
+def _repair_one(folder: Path, number: int, path: Path) -> int | None:
+    """Journal time of the segment's last record; None when no record of it can be read."""
+    begin = len(segments.HEADER)
+    fd = os.open(path, os.O_RDONLY)
     try:
-        record = records.decode(payload)
-    except msgspec.MsgspecError:
-        return 0
-    return record.arrival_ns if isinstance(record, records.Batch) else record.now_ns
+        size = os.fstat(fd).st_size
+        head = os.pread(fd, begin, 0)
+        sound, last = begin, None
+        for record, end in frames.read(fd, begin, size, records.decode, records.BEGINS):
+            if record is not None:
+                sound, last = end, record
+        torn = sound < size and frames.unfinished(fd, sound, size)
+    finally:
+        os.close(fd)
+    if head != segments.HEADER and last is None and not segments.HEADER.startswith(head):
+        aside = unreadable.set_aside(path)
+        _LOG.error("%s is not a journal segment of this version: set aside as %s", path, aside.name)
+        return None
+    if torn:
+        kept = unreadable.keep(folder, Position(number, sound), size, unreadable.UNFINISHED)
+        os.truncate(path, sound)
+        _LOG.warning(
+            "%s ended in %d bytes of an unfinished record, as a crash leaves it: moved to %s",
+            path,
+            size - sound,
+            kept.name if kept is not None else "the file that has them already",
+        )
+        size = sound
+    if size <= begin:
+        path.unlink()
+    if last is None:
+        return None
+    return last.arrival_ns if isinstance(last, records.Batch) else last.now_ns

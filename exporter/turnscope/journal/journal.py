@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
-from turnscope.journal import records, segments
+from turnscope.journal import frames, records, segments, unreadable
 from turnscope.journal.clock import JournalClock
 from turnscope.journal.folder import JournalUnavailable, cannot_write, lock, repair
 from turnscope.journal.records import Counted, Record
 from turnscope.journal.segments import HEADER, Position, SegmentFile
+from turnscope.journal.unreadable import Damage
 from turnscope.model import Contribution, Event
 
 _LOG: Final = logging.getLogger(__name__)
@@ -75,15 +74,17 @@ class Journal:
             last_ns = max(start_ns, repair(folder))
             existing = segments.list_segments(folder)
             self._ends = {n: segments.path_of(folder, n).stat().st_size for n in existing}
+            self._segment = segments.next_number(folder)
         except OSError as error:
             os.close(self._lock_fd)
             raise cannot_write(folder, error) from None
         self.clock = JournalClock(monotonic_ns, last_ns)
         self._last_used = dict.fromkeys(existing, last_ns)
-        self._segment = max(existing, default=0) + 1
         self._ends[self._segment] = len(HEADER)
         self._file: SegmentFile | None = None
         self._reader: tuple[int, int] | None = None
+        self._only_copy: set[int] = set()
+        """Segments with bytes that could neither be read nor copied."""
         self._thread = threading.Thread(target=self._write_forever, name="turnscope-journal", daemon=True)
         self._thread.start()
 
@@ -93,6 +94,12 @@ class Journal:
         with self._changed:
             trouble = self._trouble or self._over_limit()
         return str(trouble) if trouble else None
+
+    @property
+    def damage(self) -> Damage | None:
+        """What could not be read and is kept; None when there is nothing."""
+        found = unreadable.damage(self._folder)
+        return found if found.files else None
 
     # --- writing ---------------------------------------------------------------------------------------
     def append_events(self, events: list[Event]) -> None:
@@ -126,7 +133,7 @@ class Journal:
             if self._pending_bytes > MAX_PENDING:
                 raise JournalUnavailable(f"the journal in {self._folder} cannot keep up: try again")
             # Stamped and queued under one lock, so that arrival times ascend in the file.
-            data = segments.frame(records.encode(make()))
+            data = frames.frame(records.encode(make()))
             self._pending.append((data, ticket))
             self._pending_bytes += len(data)
             self._changed.notify_all()
@@ -236,7 +243,8 @@ class Journal:
     def read(self, position: Position) -> Iterator[tuple[Record | None, Position]]:
         """Each record after ``position`` that is on disk now, with the position after it; by one thread only.
 
-        None stands for a record that this version cannot read, and for a move to the next segment.
+        None stands for bytes that cannot be read, which are kept in a file of their own, and for a move to the next
+        segment.
         """
         end = self.end()
         while position < end:
@@ -245,27 +253,28 @@ class Journal:
                 following = min((n for n in self._ends if n > position.segment), default=end.segment)
             if stop is not None and position.offset < stop:
                 offset = position.offset
-                for payload, offset in segments.read_frames(self._fd(position.segment), position.offset, stop):
+                fd = self._fd(position.segment)
+                for record, offset in frames.read(fd, position.offset, stop, records.decode, records.BEGINS):
+                    if record is None:
+                        self._keep_unreadable(position, offset)
                     position = Position(position.segment, offset)
-                    yield self._decode(payload), position
-                if offset < stop:
-                    _LOG.error(
-                        "%s is damaged at byte %d: the %d bytes after it in this segment are lost",
-                        segments.path_of(self._folder, position.segment),
-                        offset,
-                        stop - offset,
-                    )
+                    yield record, position
             if position.segment == end.segment:
                 return
             position = Position(following, len(HEADER))
             yield None, position
 
-    def _decode(self, payload: bytes) -> Record | None:
+    def _keep_unreadable(self, start: Position, end: int) -> None:
+        path = segments.path_of(self._folder, start.segment)
+        what = f"{path} cannot be read from byte {start.offset} to {end} (damaged, or of another version)"
         try:
-            return records.decode(payload)
-        except msgspec.MsgspecError as error:
-            _LOG.error("a record of the journal in %s cannot be read by this version: %s", self._folder, error)
-            return None
+            kept = unreadable.keep(self._folder, start, end, unreadable.DAMAGED)
+        except OSError as error:
+            self._only_copy.add(start.segment)
+            _LOG.error("%s, nor be copied (%s): the segment is kept; records after it are read", what, error.strerror)
+            return
+        if kept is not None:
+            _LOG.error("%s: these bytes are kept in %s; records after them are read", what, kept.name)
 
     def _fd(self, segment: int) -> int:
         if self._reader is None or self._reader[0] != segment:
@@ -285,7 +294,7 @@ class Journal:
         Above half the size limit age does not protect a segment.
         """
         with self._changed:
-            for segment in sorted(self._ends):
+            for segment in sorted(self._ends.keys() - self._only_copy):
                 if segment >= min(needed.segment, self._segment):
                     return
                 if self._last_used.get(segment, 0) >= unused_since_ns and self.size() <= self._max_bytes // 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -68,6 +69,8 @@ class Counted(msgspec.Struct, array_like=True, tag="c"):
 
 
 Record = Batch | Counted
+BEGINS: Final = re.compile(rb"[\x90-\x9f]\xa1[bc]")
+"""How a record's payload begins: an array whose first element is its tag."""
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(Record)
@@ -93,6 +96,9 @@ def encode(record: Record) -> bytes:
     return _ENCODER.encode(record)
 
 
-def decode(payload: bytes) -> Record:
-    """The record in one frame. Raises ``msgspec.DecodeError`` for what this version cannot read."""
-    return _DECODER.decode(payload)
+def decode(payload: bytes) -> Record | None:
+    """The record in one frame; None for what this version cannot read."""
+    try:
+        return _DECODER.decode(payload)
+    except msgspec.MsgspecError:
+        return None

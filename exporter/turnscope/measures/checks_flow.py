@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SystemStatus
+from turnscope.model import SESSION_ADVICE, SystemStatus
 from turnscope.semconv import Reason
 
 TOLERATED: Final = 0.1
@@ -102,8 +102,22 @@ def no_session_ids(status: SystemStatus) -> Iterator[Finding]:
             where="clients",
             what=f"{without} of {total} requests named no session: they cannot reuse anything and are shown as "
             "unattributed.",
-            fix="Send the header X-Session-ID (strict front ends refuse a body field that they do not know), or "
-            "conversation_id in the body where the proxy expects it.",
+            fix=SESSION_ADVICE,
+        )
+
+
+def direct_requests(status: SystemStatus) -> Iterator[Finding]:
+    """So many requests past the proxy that they are not warm-ups and health checks alone."""
+    direct, total = status.assembly.direct_requests, status.assembly.attempts + status.assembly.direct_requests
+    if direct and direct >= TOLERATED * total:
+        yield Finding(
+            severity=Severity.NOTE,
+            check="direct_requests",
+            where="engines",
+            what=f"{direct} of {total} requests went straight to an engine of a pair: no proxy had them, and they named "
+            "no session. They are taken for warm-ups and health checks, and not counted as turns.",
+            fix="If clients' requests are among them, run the proxy that they come through with the hook (turnscope run "
+            f"proxy.py ...). {SESSION_ADVICE}",
         )
 
 
@@ -116,8 +130,8 @@ def rejected_by_frontend(status: SystemStatus) -> Iterator[Finding]:
             check="rejected_by_frontend",
             where="engines' front end",
             what=f"{refused} turns were refused with a 4xx status before they reached an engine.",
-            fix="If clients send conversation_id in the body, send the header X-Session-ID instead; otherwise see the "
-            "answer's text.",
+            fix="The answer's text says what it did not accept. If it is the conversation_id in the body, let clients send "
+            "the header X-Session-ID instead.",
         )
 
 

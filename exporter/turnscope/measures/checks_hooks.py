@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
+from turnscope.measures.recorded import CLOCK_S, recorded
 from turnscope.model import EmitterStatus, SystemStatus
 from turnscope.semconv import Role
 
 HEARTBEAT_S: Final = 5.0
 """Hooks' default, where none was measured yet."""
 SILENT_BEATS: Final = 3
-CLOCK_S: Final = 2.0
-"""More than a batch may take on its way; times of turns are off by as much."""
-REPLAYED_S: Final = 600.0
-"""Events as old as this on arrival were recorded."""
 
 
 def _engine_lines(status: SystemStatus) -> str:
@@ -49,9 +46,10 @@ def _present(status: SystemStatus) -> Iterator[EmitterStatus]:
             yield source
 
 
-def _replayed(source: EmitterStatus) -> bool:
-    """Its events were old when they came: a recording says nothing of silence and clocks now."""
-    return source.clock_offset_s is not None and source.clock_offset_s > REPLAYED_S
+def _live(status: SystemStatus) -> Iterator[EmitterStatus]:
+    """Of them those that are not known from a recording."""
+    past = recorded(status)
+    return (source for source in _present(status) if source.emitter.id not in past)
 
 
 def no_engine(status: SystemStatus) -> Iterator[Finding]:
@@ -113,9 +111,9 @@ def switched_off(status: SystemStatus) -> Iterator[Finding]:
 def silent(status: SystemStatus) -> Iterator[Finding]:
     """Processes that miss their heartbeats and have not said goodbye: one finding for each engine, and each proxy."""
     quiet: dict[str, list[EmitterStatus]] = {}
-    for source in _present(status):
+    for source in _live(status):
         limit = SILENT_BEATS * (source.heartbeat_s or HEARTBEAT_S)
-        if source.silent_s > limit and source.state != "switched_off" and not _replayed(source):
+        if source.silent_s > limit and source.state != "switched_off":
             quiet.setdefault(source.engine or source.emitter.id, []).append(source)
     for sources in quiet.values():
         more = f" Nor from {len(sources) - 1} more of its processes." if len(sources) > 1 else ""
@@ -163,7 +161,7 @@ def hook_errors(status: SystemStatus) -> Iterator[Finding]:
 
 def versions_differ(status: SystemStatus) -> Iterator[Finding]:
     """Hooks of more than one version of turnscope, or another than the sidecar's."""
-    versions = {s.emitter.version for s in _present(status) if s.emitter.version}
+    versions = {s.emitter.version for s in _live(status) if s.emitter.version}
     if versions - {status.exporter.version}:
         heard = ", ".join(sorted(versions))
         yield Finding(
@@ -178,9 +176,9 @@ def versions_differ(status: SystemStatus) -> Iterator[Finding]:
 def clock_off(status: SystemStatus) -> Iterator[Finding]:
     """A host whose clock differs from the sidecar's."""
     worst: dict[str, float] = {}
-    for source in _present(status):
+    for source in _live(status):
         offset = source.clock_offset_s
-        if offset is not None and not _replayed(source) and abs(offset) > abs(worst.get(source.emitter.host, CLOCK_S)):
+        if offset is not None and abs(offset) > abs(worst.get(source.emitter.host, CLOCK_S)):
             worst[source.emitter.host] = offset
     for host, offset in worst.items():
         yield Finding(
@@ -195,14 +193,15 @@ def clock_off(status: SystemStatus) -> Iterator[Finding]:
 
 def replayed(status: SystemStatus) -> Iterator[Finding]:
     """What is seen is a recording, or a host's clock is far off."""
-    sources = [s for s in _present(status) if _replayed(s)]
+    past = recorded(status)
+    sources = [s for s in status.assembly.emitters if s.emitter.id in past]
     if sources:
         age = min(s.clock_offset_s or 0 for s in sources)
         yield Finding(
             severity=Severity.NOTE,
             check="replayed",
             where=", ".join(sorted({s.emitter.host or "a host without a name" for s in sources})),
-            what=f"Its events were {age / 60:.0f} minutes old when they came: a recording. Silence and clocks are not "
-            "judged.",
-            fix="If this is no replay, set that host's clock.",
+            what=f"What is known of {len(sources)} processes there is a recording, {age / 60:.0f} minutes old when it "
+            "came: whether they are silent, their clocks and their versions are not judged.",
+            fix="Nothing is to be mended if somebody replayed one; otherwise set that host's clock.",
         )

@@ -25,6 +25,20 @@ def journal_fails(status: SystemStatus) -> Iterator[Finding]:
         )
 
 
+def journal_damaged(status: SystemStatus) -> Iterator[Finding]:
+    """Acknowledged events that cannot be read back from the disk."""
+    if status.exporter.journal_damage:
+        yield Finding(
+            severity=Severity.ERROR,
+            check="journal_damaged",
+            where="sidecar's journal",
+            what=f"{status.exporter.journal_damage}. The events in them are in no figure, and turns that had been "
+            "counted in them may be counted once more. Everything around them was read.",
+            fix="Check that disk and its file system. This finding ends when the files are moved out of that folder; "
+            "turnscope deletes none of them.",
+        )
+
+
 def store_fails(status: SystemStatus) -> Iterator[Finding]:
     """Rows wait in memory and journal while the store cannot be written."""
     if status.exporter.store_error:

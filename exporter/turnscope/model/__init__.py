@@ -7,6 +7,7 @@ within one host. ``None`` always means "not measured", never zero.
 
 from __future__ import annotations
 
+from turnscope.model.advice import SESSION_ADVICE
 from turnscope.model.counted import (
     Contribution,
     Fact,
@@ -45,6 +46,7 @@ from turnscope.model.status import (
 
 __all__ = [
     "BODIES",
+    "SESSION_ADVICE",
     "AssemblyStatus",
     "Attempt",
     "Body",

@@ -22,6 +22,8 @@ class Final(msgspec.Struct, kw_only=True, tag=True):
     key: str
     """``turn:<id>``, ``hold:<id>``, ``leg:<engine>/<generation>/<request>``, ``latch:<turn id>/<suspicion>`` ..."""
     contributions: list[Contribution]
+    refused: list[str] = []
+    """Why contributions that could not be were left out: for the log."""
     turn: Turn | None = None
     hold: HoldRecord | None = None
 

@@ -16,6 +16,8 @@ class Emitter(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     version: str = ""
     """turnscope's version in that process."""
+    replayed: bool = False
+    """Set by ``turnscope replay``: what comes is a recording of that process, which says nothing of it now."""
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):

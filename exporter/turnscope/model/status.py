@@ -63,6 +63,8 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     attempts: int = 0
     """Client requests seen by a proxy."""
     attempts_without_session: int = 0
+    direct_requests: int = 0
+    """Requests sent straight to an engine of a pair, past the proxy: not counted as turns."""
     stuck_turns: int = 0
     """Now."""
     open_turns: int = 0
@@ -84,7 +86,9 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     rejected_records: int = 0
     """Records that claimed to be turnscope's and could not be read."""
     journal_error: str | None = None
-    """The last failure of a write, None when the last write succeeded. The same for those below."""
+    """The last failure of a write, None when the last write succeeded. The same for the store and traces."""
+    journal_damage: str | None = None
+    """What of the journal could not be read, and where it is kept; None when all of it could."""
     store_error: str | None = None
     traces_error: str | None = None
     traces_endpoint: str | None = None

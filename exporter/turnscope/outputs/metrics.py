@@ -15,11 +15,10 @@ from typing import Final
 
 import msgspec
 
-from turnscope.catalog import Kind, Metric
+from turnscope.catalog import ADDED, Kind, Metric
 from turnscope.model import Contribution, Sample
 
 HELD_S: Final = 60.0
-_ADDED: Final = frozenset({Kind.COUNTER, Kind.HISTOGRAM})
 
 
 class _Series:
@@ -53,10 +52,10 @@ class MetricState:
         self._now_s = now_s
         self._lock = threading.Lock()
         self._series: dict[str, dict[tuple[str, ...], _Series]] = {
-            n: {} for n, m in metrics.items() if m.kind in _ADDED
+            n: {} for n, m in metrics.items() if m.kind in ADDED
         }
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {
-            n: {} for n, m in metrics.items() if m.kind not in _ADDED
+            n: {} for n, m in metrics.items() if m.kind not in ADDED
         }
         self._sampled: list[Sample] = []
         self._scrapers: dict[str, tuple[float, int]] = {}
@@ -66,7 +65,7 @@ class MetricState:
         """Export these label sets of a counter or histogram at 0 from now on."""
         with self._lock:
             for labels in label_sets:
-                self._get(metric, labels)
+                self._get(metric, self._checked(metric, labels))
 
     def add(self, metric: str, labels: tuple[str, ...], value: float) -> None:
         """Add ``value`` to a counter, or observe it in a histogram.
@@ -74,13 +73,15 @@ class MetricState:
         Raises ``ValueError`` for what the catalogue does not know and for a counter that would go back.
         """
         with self._lock:
-            self._add(metric, labels, value)
+            refusal = self._add(metric, labels, value)
+        if refusal is not None:
+            raise ValueError(refusal)
 
-    def add_all(self, contributions: Iterable[Contribution]) -> None:
-        """``add`` each."""
+    def add_all(self, contributions: Iterable[Contribution]) -> list[str]:
+        """``add`` each, all at once for whoever reads; why those that are passed over could not be added."""
         with self._lock:
-            for c in contributions:
-                self._add(c.metric, c.labels, c.value)
+            refusals = [self._add(c.metric, c.labels, c.value) for c in contributions]
+        return [refusal for refusal in refusals if refusal is not None]
 
     def gauge(self, metric: str, labels: tuple[str, ...], value: float) -> None:
         """Give a gauge of the exporter's own its present value."""
@@ -101,25 +102,28 @@ class MetricState:
         return labels
 
     def _get(self, metric: str, labels: tuple[str, ...]) -> _Series:
-        by_labels = self._series.get(metric)
-        if by_labels is None:
-            raise ValueError(f"{metric} is not a counter or histogram of the catalogue")
+        by_labels = self._series[metric]
         series = by_labels.get(labels)
         if series is None:
             known = self._metrics[metric]
-            self._checked(metric, labels)
             series = by_labels[labels] = _Series(len(known.buckets) if known.kind is Kind.HISTOGRAM else None)
         return series
 
-    def _add(self, metric: str, labels: tuple[str, ...], value: float) -> None:
+    def _add(self, metric: str, labels: tuple[str, ...], value: float) -> str | None:
+        """Why not, or None when it was added."""
+        known = self._metrics.get(metric)
+        if known is None:
+            return f"{metric} is not in the catalogue"
+        refusal = known.refusal(labels, value)
+        if refusal is not None:
+            return refusal
         series = self._get(metric, labels)
         if series.first_s is None:
             series.first_s = self._now_s()
         if series.counts is not None:
-            series.counts[bisect.bisect_left(self._metrics[metric].buckets, value)] += 1
-        elif not value >= 0:
-            raise ValueError(f"{metric}{labels} would go back by {value}")
+            series.counts[bisect.bisect_left(known.buckets, value)] += 1
         series.total += value
+        return None
 
     # --- reading ---------------------------------------------------------------------------------------
     def total(self, metric: str) -> float:
@@ -137,7 +141,7 @@ class MetricState:
                 sampled.setdefault(s.metric, []).append(Point(s.labels, s.value))
             found = []
             for name, metric in self._metrics.items():
-                if metric.kind in _ADDED:
+                if metric.kind in ADDED:
                     points = [self._show(k, s, scraper, regulars, now) for k, s in self._series[name].items()]
                 else:
                     points = [Point(k, v) for k, v in self._gauges[name].items()] + sampled.get(name, [])
