@@ -21,6 +21,8 @@ class Plan:
 
     config: PairConfig
     act: Callable[[Stage], None]
+    to_the_end: bool = True
+    """Wait until D has dropped all that it holds, before the counts are compared."""
 
 
 def _conversations(stage: Stage) -> None:
@@ -30,6 +32,9 @@ def _conversations(stage: Stage) -> None:
 def _troubles(stage: Stage) -> None:
     stage.hold(troubles.single_troubles())
     stage.hold(troubles.random_troubles(SEED))
+
+
+def _restart(stage: Stage) -> None:
     stage.hold_over_a_restart(troubles.around_a_restart(), before_turn=3)
 
 
@@ -46,4 +51,6 @@ PLANS = (
         PairConfig("recomputing", 3, prefix_caching=False, hold_ttl_s=20, load_failure_policy="recompute"),
         _late,
     ),
+    # D's holds have to outlast its restart, or it would be their age that ends them.
+    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), _restart, to_the_end=False),
 )

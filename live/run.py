@@ -72,8 +72,8 @@ def _run_one(
         with running_proxy(pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
             stage = Stage(config, pair, url, sidecar, result, say)
             plan.act(stage)
-        say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until D has dropped what it holds")
-        wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say)
+        say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
+        wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         for engine in pair.engines:
             stage.count(engine)
 
