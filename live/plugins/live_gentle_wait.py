@@ -41,9 +41,10 @@ def _pause() -> None:
 
 def _rest_between_progress(agent: Any) -> None:
     """NIXL's Python agent asks for a progress thread without any delay, whatever its configuration."""
-    bindings = agent.__init__.__globals__["nixlBind"]
+    bindings: Any = agent.__init__.__globals__["nixlBind"]
+    config: Any = bindings.nixlAgentConfig
 
-    class Config(bindings.nixlAgentConfig):  # type: ignore[misc]
+    class Config(config):  # type: ignore[misc]
         def __setattr__(self, name: str, value: Any) -> None:
             super().__setattr__(name, PROGRESS_US if name == "pthrDelay" else value)
 
