@@ -6,6 +6,9 @@ import random
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+from live.leaks import CANARY
 
 
 class Act(StrEnum):
@@ -42,6 +45,8 @@ class Conversation:
     with_id: bool = True
     short: bool = False
     """Prompts so small that only the third answer's handle (73 tokens) reaches the threshold of 64."""
+    tools: bool = False
+    """The client has tools, and sends what they gave in the place of what the user says."""
     suspicions: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """By turn number: what turnscope must suspect. Of a turn that is not named it must suspect nothing."""
     perhaps: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -100,14 +105,20 @@ def text(seed: str, words: int) -> str:
     return " ".join(chosen.choice(_WORDS) for _ in range(words))
 
 
-SYSTEM = {"role": "system", "content": f"You are a helpful agent. {text('system', 190)}"}
-OTHER_SYSTEM = {"role": "system", "content": f"You are a helpful agent. {text('another system', 190)}"}
+SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('system', 190)}"}
+OTHER_SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('another system', 190)}"}
+TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "function": {"name": "look_up", "description": f"Look up {CANARY}.", "parameters": {}}}
+]
 
 
 def user_message(conversation: Conversation, turn: int) -> dict[str, str]:
     """What the user says in this turn: numbered, so that no two conversations share more than the system prompt."""
     words = 1 if conversation.short else (180 if turn == 1 else 60)
-    return {"role": "user", "content": f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"}
+    said = f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"
+    if conversation.tools and turn > 1:
+        return {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"{CANARY} {said}"}
+    return {"role": "user", "content": said if conversation.short else f"{CANARY} {said}"}
 
 
 def answer_tokens(conversation: Conversation, turn: int) -> int:

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from live.conversations import OTHER_SYSTEM, SYSTEM, Act, Conversation, Groups, answer_tokens, user_message
+from live.conversations import OTHER_SYSTEM, SYSTEM, TOOLS, Act, Conversation, Groups, answer_tokens, user_message
 from live.engines import MODEL_NAME, LiveError, PairConfig
+from live.leaks import HEADER
 
 LEAVE_AFTER_CHUNKS = 8
 TURN_SECONDS = 180
@@ -144,6 +145,8 @@ async def _ask(
         body["stream_options"] = {"include_usage": True}
     if conversation.handle_in_stream:
         body["vllm_xargs"] = {"live_stream_handle": 1}
+    if conversation.tools:
+        body["tools"], body["tool_choice"] = TOOLS, "none"
     if session_id:
         body["conversation_id"] = session_id
     seen = TurnTruth(
@@ -169,7 +172,8 @@ async def _ask(
     )
     started = time.monotonic_ns()
     said: list[str] = []
-    request = client.build_request("POST", "/v1/chat/completions", json=body, headers={"traceparent": seen.traceparent})
+    headers = {"traceparent": seen.traceparent, **HEADER}
+    request = client.build_request("POST", "/v1/chat/completions", json=body, headers=headers)
     try:
         answer = await client.send(request, stream=True)
     except httpx.ReadTimeout:

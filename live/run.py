@@ -17,10 +17,11 @@ from types import FrameType
 
 import msgspec
 
-from live import setup
+from live import leaks, setup
 from live.engines import LiveError, running_pair
 from live.plans import PLANS, Plan
 from live.sidecar import Sidecar, running_proxy, running_sidecar, wait_quiet
+from live.sink import trace_file
 from live.stage import MARGIN_S, Result, Stage
 from live.verdict import Verdict, judge
 from turnscope.measures import reconcile
@@ -45,11 +46,18 @@ def run(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     result = Result(folder)
-    with running_sidecar(folder, record=record, export_otlp=export_otlp) as sidecar:
+    traces = contextlib.nullcontext(export_otlp) if export_otlp else trace_file(folder / "traces.jsonl")
+    with (
+        traces as backend,
+        running_sidecar(folder, record=record or folder / "events.jsonl", export_otlp=backend) as sidecar,
+    ):
         say(f"sidecar: {sidecar.url}/metrics, log {sidecar.log}")
         for plan in plans:
             _run_one(plan, sidecar, python, result, proxy_hook, say)
         result.ours = sidecar.counts()
+        for page in ("metrics", "status"):
+            (folder / page).write_text(sidecar.page(f"/{page}"))
+    result.leaks = leaks.found(folder, result.needles)
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
     with contextlib.closing(StoreReader(str(result.store))) as reader:
         stored = reader.recent_turns(limit=10_000).table.to_pylist()
@@ -76,6 +84,7 @@ def _run_one(
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         for engine in pair.engines:
             stage.count(engine)
+        result.needles = leaks.needles(pair.prefill)
 
 
 def _make_model(python: Path) -> None:
@@ -132,7 +141,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"recorded in {options.record}, the engines' counters in {_save_counters(result, options.record)}")
     print(f"what was done is in {result.folder / 'truth.json'}; to look at it:")
     print(f"  turnscope explore --store {result.store}")
-    return 1 if reconcile.differences(result.rows) or result.verdict.problems else 0
+    for leak in result.leaks:
+        print(f"  {leak}: something of a prompt has left the process that served it")
+    return 1 if reconcile.differences(result.rows) or result.verdict.problems or result.leaks else 0
 
 
 def _summary(verdict: Verdict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -31,20 +32,21 @@ class Sidecar:
 
     def counts(self) -> dict[str, reconcile.Values]:
         """What it has counted, by engine."""
-        return reconcile.ours(self._get("/metrics").text)
+        return reconcile.ours(self.page("/metrics"))
 
     def busy(self, *, while_held: bool = False) -> int:
         """Turns and bytes that are still to be counted, and holds unless they may stay (``while_held``)."""
-        status = self._get("/status").json()
+        status = json.loads(self.page("/status"))
         held = 0.0 if while_held else self._gauge("turnscope_held_requests")
         return int(status["assembly"]["open_turns"] + status["exporter"]["lag_bytes"] + held)
 
     def _gauge(self, name: str) -> float:
-        lines = self._get("/metrics").text.splitlines()
+        lines = self.page("/metrics").splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name}{{"))
 
-    def _get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=30).raise_for_status()
+    def page(self, path: str) -> str:
+        """What it serves there."""
+        return httpx.get(f"{self.url}{path}", timeout=30).raise_for_status().text
 
 
 @contextlib.contextmanager

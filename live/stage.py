@@ -31,6 +31,10 @@ class Result:
     verdict: Verdict = field(default_factory=Verdict)
     groups: list[int] = field(default_factory=list)
     """The engines' process groups."""
+    needles: list[bytes] = field(default_factory=list)
+    """What was planted in everything that clients wrote."""
+    leaks: list[str] = field(default_factory=list)
+    """Where something of what clients wrote was found outside the serving processes."""
 
     @property
     def rows(self) -> list[reconcile.Row]:

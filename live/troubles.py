@@ -18,7 +18,7 @@ RANDOM_TURNS = 5
 def single_troubles() -> Groups:
     """One trouble each; where KV is wrong, everything that is built on it is wrong too."""
     return (
-        (Conversation("faithful", (FIRST, NONE, NONE, NONE)),),
+        (Conversation("faithful", (FIRST, NONE, NONE, NONE), tools=True),),
         (
             Conversation(
                 "system-replaced",

@@ -67,6 +67,13 @@ def test_every_special_conversation_shows_its_reason(result: Result) -> None:
     assert not missing, f"never shown: {missing}; {result.verdict.too_slow} turns came too late to be judged"
 
 
+def test_nothing_of_what_clients_wrote_has_left_the_serving_processes(result: Result) -> None:
+    assert len(result.needles) > 1
+    assert any("events.jsonl" in path.name for path in result.folder.iterdir())
+    assert (result.folder / "traces.jsonl").stat().st_size > 0
+    assert result.leaks == []
+
+
 def test_nothing_is_left_running(result: Result) -> None:
     assert len(result.groups) == 2 * len(PLANS) + 1
     for group in result.groups:
