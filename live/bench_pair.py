@@ -17,13 +17,11 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import fmean, quantiles
 from typing import Any
 
-import grpc
 import httpx
 
 from bench.stats import Ratio, ratio
@@ -31,6 +29,7 @@ from live import setup
 from live.conversations import text
 from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
 from live.sidecar import running_proxy
+from live.sink import sink
 
 BLOCKS = 14
 CONVERSATIONS = 6
@@ -61,27 +60,8 @@ class Contender:
     url: str
 
 
-class _Sink(grpc.GenericRpcHandler):
-    """Acknowledges every request with an empty message, whatever the service."""
-
-    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
-        return grpc.unary_unary_rpc_method_handler(lambda *_: b"")
-
-
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-@contextlib.contextmanager
-def sink() -> Iterator[str]:
-    """An OTLP endpoint that takes everything."""
-    server = grpc.server(ThreadPoolExecutor(2), handlers=[_Sink()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.stop(1).wait()
 
 
 def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:

@@ -6,8 +6,9 @@ import random
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-TURNS = 4
+from live.leaks import CANARY
 
 
 class Act(StrEnum):
@@ -20,6 +21,14 @@ class Act(StrEnum):
     """Before it, the proxy loses the conversation's handle."""
     LEAVE = "leave"
     """The client leaves in the middle of the answer."""
+    GIVE_AGAIN = "give_again"
+    """The proxy gives the handle of this turn to the next one too."""
+    LATE_WITHOUT_EXPIRY = "late_without_expiry"
+    """Before it, wait until D has dropped the blocks; the proxy's handle has lost the field that would tell P."""
+    REPLACE_SYSTEM = "replace_system"
+    """The client puts another system prompt in the place of the one that D has seen."""
+    SHORTEN_ANSWER = "shorten_answer"
+    """The client resends only half of the previous answer, as clients do that strip reasoning."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +45,33 @@ class Conversation:
     with_id: bool = True
     short: bool = False
     """Prompts so small that only the third answer's handle (73 tokens) reaches the threshold of 64."""
+    tools: bool = False
+    """The client has tools, and sends what they gave in the place of what the user says."""
+    suspicions: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By turn number: what turnscope must suspect. Of a turn that is not named it must suspect nothing."""
+    perhaps: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By turn number: what it may suspect as well, where that depends on the moment."""
+
+    @property
+    def turns(self) -> int:
+        """How many turns it has."""
+        return len(self.reasons)
 
     def act(self, turn: int) -> Act:
         """What is done to this turn."""
         return self.acts.get(turn, Act.NONE)
 
 
+Groups = tuple[tuple[Conversation, ...], ...]
+"""Conversations of one group run one after the other, the groups at the same time."""
+
 FIRST = ("first_turn",)
 NONE = ("none",)
 AFTER_FAILURE = ("previous_turn_aborted",)
 
 
-def conversations() -> tuple[tuple[Conversation, ...], ...]:
-    """Groups: those of one group run one after the other, the groups at the same time."""
+def conversations() -> Groups:
+    """The twelve."""
     return (
         (
             Conversation("plain-1", (FIRST, NONE, NONE, NONE)),
@@ -82,13 +105,20 @@ def text(seed: str, words: int) -> str:
     return " ".join(chosen.choice(_WORDS) for _ in range(words))
 
 
-SYSTEM = {"role": "system", "content": f"You are a helpful agent. {text('system', 190)}"}
+SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('system', 190)}"}
+OTHER_SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('another system', 190)}"}
+TOOLS: list[dict[str, Any]] = [
+    {"type": "function", "function": {"name": "look_up", "description": f"Look up {CANARY}.", "parameters": {}}}
+]
 
 
 def user_message(conversation: Conversation, turn: int) -> dict[str, str]:
     """What the user says in this turn: numbered, so that no two conversations share more than the system prompt."""
     words = 1 if conversation.short else (180 if turn == 1 else 60)
-    return {"role": "user", "content": f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"}
+    said = f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"
+    if conversation.tools and turn > 1:
+        return {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"{CANARY} {said}"}
+    return {"role": "user", "content": said if conversation.short else f"{CANARY} {said}"}
 
 
 def answer_tokens(conversation: Conversation, turn: int) -> int:

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from live.conversations import SYSTEM, TURNS, Act, Conversation, answer_tokens, conversations, user_message
-from live.engines import MODEL_NAME, LiveError
+from live.conversations import OTHER_SYSTEM, SYSTEM, TOOLS, Act, Conversation, Groups, answer_tokens, user_message
+from live.engines import MODEL_NAME, LiveError, PairConfig
+from live.leaks import HEADER
 
 LEAVE_AFTER_CHUNKS = 8
 TURN_SECONDS = 180
@@ -23,6 +24,8 @@ class TurnTruth(msgspec.Struct, kw_only=True):
     """One turn as the client did and saw it."""
 
     configuration: str
+    hold_ttl_s: float
+    """How long D holds there."""
     conversation: str
     session_id: str | None
     turn: int
@@ -42,56 +45,89 @@ class TurnTruth(msgspec.Struct, kw_only=True):
     prompt_tokens: int | None
     """As the answer's usage says; None where there was none."""
     output_tokens: int | None
+    suspicions: tuple[str, ...] = ()
+    """What turnscope must suspect."""
+    perhaps: tuple[str, ...] = ()
+    """What it may suspect as well."""
     message: str = ""
 
 
 async def drive(
-    configuration: str, proxy_url: str, *, hold_ttl_s: float, say: Callable[[str], None]
+    groups: Groups, config: PairConfig, proxy_url: str, *, patience_s: float, say: Callable[[str], None]
 ) -> list[TurnTruth]:
     """Hold every conversation; the order of the result is the order in which turns ended."""
     truth: list[TurnTruth] = []
-    async with httpx.AsyncClient(base_url=proxy_url, timeout=TURN_SECONDS) as client:
+    async with httpx.AsyncClient(base_url=proxy_url, timeout=patience_s) as client:
 
         async def group(members: tuple[Conversation, ...]) -> None:
             for conversation in members:
-                await _hold(conversation, configuration, client, hold_ttl_s, truth, say)
+                talk = Talk(conversation, config, client, say)
+                for _ in range(conversation.turns):
+                    truth.append(await talk.turn())
 
-        await asyncio.gather(*(group(members) for members in conversations()))
+        await asyncio.gather(*(group(members) for members in groups))
     return truth
 
 
-async def _hold(
-    conversation: Conversation,
-    configuration: str,
-    client: httpx.AsyncClient,
-    hold_ttl_s: float,
-    truth: list[TurnTruth],
-    say: Callable[[str], None],
-) -> None:
-    messages: list[dict[str, str]] = [] if conversation.short else [SYSTEM]
-    session_id = f"{conversation.name}-{configuration}-{secrets.token_hex(3)}" if conversation.with_id else None
-    for turn in range(1, TURNS + 1):
-        act = conversation.act(turn)
-        if act is Act.WAIT_PAST_TTL:
-            await asyncio.sleep(hold_ttl_s + 2)
-        if act is Act.LOSE_HANDLE:
-            answer = await client.delete(f"/conversations/{session_id}")
-            if not answer.json()["forgotten"]:
-                raise LiveError(f"The proxy had no handle of {session_id} to lose: streamed answers carry none?")
-        messages.append(user_message(conversation, turn))
-        seen, said = await _ask(conversation, configuration, session_id, turn, messages, client)
-        truth.append(seen)
-        say(_line(seen))
-        # A client resends what it has got; of a failed turn it has nothing, and asks again.
-        if seen.outcome == "error":
-            messages.pop()
+class Talk:
+    """One conversation while it is held."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        config: PairConfig,
+        client: httpx.AsyncClient,
+        say: Callable[[str], None],
+    ) -> None:
+        self.conversation = conversation
+        self.session_id = f"{conversation.name}-{config.name}-{secrets.token_hex(3)}" if conversation.with_id else None
+        self._config = config
+        self._client = client
+        self._say = say
+        self._turn = 0
+        self._messages: list[dict[str, str]] = [] if conversation.short else [SYSTEM]
+
+    async def turn(self) -> TurnTruth:
+        """The next turn, with whatever is to be done to it."""
+        self._turn += 1
+        await self._prepare(self.conversation.act(self._turn))
+        self._messages.append(user_message(self.conversation, self._turn))
+        seen, said = await _ask(
+            self.conversation, self._config, self.session_id, self._turn, self._messages, self._client
+        )
+        self._say(_line(seen))
+        # A client resends what it has got; where it got nothing, it asks again.
+        if not said:
+            self._messages.pop()
         else:
-            messages.append({"role": "assistant", "content": said})
+            self._messages.append({"role": "assistant", "content": said})
+        return seen
+
+    async def _prepare(self, act: Act) -> None:
+        path = f"/conversations/{self.session_id}"
+        if act is Act.LATE_WITHOUT_EXPIRY:
+            await self._tell("DELETE", f"{path}/expiry")
+        if act in (Act.WAIT_PAST_TTL, Act.LATE_WITHOUT_EXPIRY):
+            await asyncio.sleep(self._config.hold_ttl_s + 2)
+        if act is Act.LOSE_HANDLE:
+            await self._tell("DELETE", path)
+        if act is Act.GIVE_AGAIN:
+            await self._tell("POST", f"{path}/again?times=2")
+        if act is Act.REPLACE_SYSTEM:
+            self._messages[0] = OTHER_SYSTEM
+        if act is Act.SHORTEN_ANSWER:
+            last = self._messages[-1]
+            self._messages[-1] = {**last, "content": last["content"][: len(last["content"]) // 2]}
+
+    async def _tell(self, method: str, path: str) -> None:
+        answer = await self._client.request(method, path)
+        if not answer.json()["done"]:
+            raise LiveError(f"The proxy had no handle of {self.session_id} for {path}: streamed answers carry none?")
 
 
 async def _ask(
     conversation: Conversation,
-    configuration: str,
+    config: PairConfig,
     session_id: str | None,
     turn: int,
     messages: list[dict[str, str]],
@@ -109,10 +145,13 @@ async def _ask(
         body["stream_options"] = {"include_usage": True}
     if conversation.handle_in_stream:
         body["vllm_xargs"] = {"live_stream_handle": 1}
+    if conversation.tools:
+        body["tools"], body["tool_choice"] = TOOLS, "none"
     if session_id:
         body["conversation_id"] = session_id
     seen = TurnTruth(
-        configuration=configuration,
+        configuration=config.name,
+        hold_ttl_s=config.hold_ttl_s,
         conversation=conversation.name,
         session_id=session_id,
         turn=turn,
@@ -128,11 +167,19 @@ async def _ask(
         total_ns=0,
         prompt_tokens=None,
         output_tokens=None,
+        suspicions=conversation.suspicions.get(turn, ()),
+        perhaps=conversation.perhaps.get(turn, ()),
     )
     started = time.monotonic_ns()
     said: list[str] = []
-    request = client.build_request("POST", "/v1/chat/completions", json=body, headers={"traceparent": seen.traceparent})
-    answer = await client.send(request, stream=True)
+    headers = {"traceparent": seen.traceparent, **HEADER}
+    request = client.build_request("POST", "/v1/chat/completions", json=body, headers=headers)
+    try:
+        answer = await client.send(request, stream=True)
+    except httpx.ReadTimeout:
+        seen.outcome, seen.message = "left", "no answer"
+        seen.total_ns = time.monotonic_ns() - started
+        return seen, ""
     try:
         seen.status = answer.status_code
         if answer.status_code != 200 or not conversation.streamed:

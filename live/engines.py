@@ -46,12 +46,14 @@ class PairConfig:
 
 @dataclass
 class Engine:
-    """One running engine."""
+    """One running engine, and how it was started."""
 
     name: str
     role: str
     port: int
     log: Path
+    command: list[str]
+    environment: dict[str, str]
     process: subprocess.Popen[bytes]
 
     @property
@@ -143,17 +145,32 @@ def running_pair(config: PairConfig, *, python: Path, model: Path, logs: Path) -
         for role, port, side_port in (("prefill", ports[0], ports[1]), ("decode", ports[2], ports[3])):
             name = f"{role}-{config.ordinal}"
             log = logs / f"{name}.log"
-            process = start(
-                _command(config, role, python, model, port), log, _environment(config, name, python, side_port)
-            )
-            stack.callback(stop, process)
-            engines.append(Engine(name, role, port, log, process))
+            command = _command(config, role, python, model, port)
+            environment = _environment(config, name, python, side_port)
+            engine = Engine(name, role, port, log, command, environment, start(command, log, environment))
+            stack.callback(_stop_engine, engine)
+            engines.append(engine)
         pair = Pair(*engines)
         for engine in pair.engines:
             wait_ready(f"{engine.url}/health", engine.require_alive, seconds=READY_SECONDS)
         for engine in pair.engines:
             _warm_up(engine)
         yield pair
+
+
+def _stop_engine(engine: Engine) -> None:
+    stop(engine.process)  # the one that it has by then
+
+
+def kill_and_restart(engine: Engine) -> None:
+    """End it without warning, as a crash does, and start it again at the same address and under the same engine id."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(engine.process.pid, signal.SIGKILL)
+    stop(engine.process)
+    engine.log = engine.log.with_name(f"{engine.log.stem}-again.log")
+    engine.process = start(engine.command, engine.log, engine.environment)
+    wait_ready(f"{engine.url}/health", engine.require_alive, seconds=READY_SECONDS)
+    _warm_up(engine)
 
 
 def _command(config: PairConfig, role: str, python: Path, model: Path, port: int) -> list[str]:

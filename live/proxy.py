@@ -36,12 +36,13 @@ NO_HANDLE: dict[str, Any] = {
 
 
 class Handles:
-    """The last handle of each conversation; taking it removes it."""
+    """The last handle of each conversation; taking it removes it. With faults that proxies have been seen to have."""
 
     def __init__(self, ttl_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ttl_s = ttl_s
         self._clock = clock
         self._kept: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._again: dict[str, tuple[int, dict[str, Any]]] = {}
 
     def put(self, conversation: str | None, handle: dict[str, Any] | None) -> None:
         """Keep ``handle`` if there is one and a conversation to keep it for."""
@@ -51,7 +52,24 @@ class Handles:
     def take(self, conversation: str | None) -> dict[str, Any] | None:
         """The handle, unless there is none or it is too old."""
         at, handle = self._kept.pop(conversation or "", (0.0, None))
+        left, again = self._again.pop(conversation or "", (0, None))
+        if conversation and again is not None:
+            if left > 1:
+                self._again[conversation] = left - 1, again
+            return again
         return handle if handle is not None and self._clock() - at < self._ttl_s else None
+
+    def give_again(self, conversation: str, times: int) -> bool:
+        """The next ``times`` turns all get the present handle, whatever comes in between; False when there is none."""
+        _, handle = self._kept.get(conversation, (0.0, None))
+        if handle is not None:
+            self._again[conversation] = times, handle
+        return handle is not None
+
+    def drop_expiry(self, conversation: str) -> bool:
+        """Forget the present handle's expiry, as routers do that pass on only the fields they know."""
+        _, handle = self._kept.get(conversation, (0.0, None))
+        return handle is not None and handle.pop("remote_blocks_expiry_time", None) is not None
 
 
 def make_app(prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL_S) -> FastAPI:
@@ -77,7 +95,17 @@ def make_app(prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL
     @app.delete("/conversations/{conversation}")
     async def forget(conversation: str) -> dict[str, bool]:
         """Lose a conversation's handle, as a restart or another replica would."""
-        return {"forgotten": handles.take(conversation) is not None}
+        return {"done": handles.take(conversation) is not None}
+
+    @app.post("/conversations/{conversation}/again")
+    async def again(conversation: str, times: int) -> dict[str, bool]:
+        """Give a conversation's handle to several turns."""
+        return {"done": handles.give_again(conversation, times)}
+
+    @app.delete("/conversations/{conversation}/expiry")
+    async def no_expiry(conversation: str) -> dict[str, bool]:
+        """Give a conversation's handle without its expiry."""
+        return {"done": handles.drop_expiry(conversation)}
 
     @app.post("/v1/chat/completions")
     async def chat(request: Request) -> Response:

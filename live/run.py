@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
 import shutil
@@ -11,58 +10,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-import httpx
 import msgspec
 
-from live import setup
-from live.driver import TurnTruth, drive
-from live.engines import LiveError, PairConfig, running_pair
+from live import leaks, setup
+from live.engines import LiveError, running_pair
+from live.plans import PLANS, Plan
 from live.sidecar import Sidecar, running_proxy, running_sidecar, wait_quiet
+from live.sink import trace_file
+from live.stage import MARGIN_S, Result, Stage
 from live.verdict import Verdict, judge
 from turnscope.measures import reconcile
 from turnscope.store import StoreReader
 
 FOLDER = setup.ROOT / "build" / "live"
 MODEL = setup.ROOT / "build" / "pair-model"
-CONFIGURATIONS = {
-    "uncached": PairConfig("uncached", 0, prefix_caching=False),
-    "cached": PairConfig("cached", 1, prefix_caching=True),
-}
-"""Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline."""
-MARGIN_S = 90.0
-
-
-@dataclass
-class Result:
-    """One run, all configurations."""
-
-    folder: Path
-    truth: list[TurnTruth] = field(default_factory=list)
-    engines: dict[str, reconcile.Values] = field(default_factory=dict)
-    """The engines' own counters, by engine name."""
-    ours: dict[str, reconcile.Values] = field(default_factory=dict)
-    verdict: Verdict = field(default_factory=Verdict)
-    groups: list[int] = field(default_factory=list)
-    """The engines' process groups."""
-
-    @property
-    def rows(self) -> list[reconcile.Row]:
-        """The reconciliation."""
-        return reconcile.compare(self.ours, self.engines)
-
-    @property
-    def store(self) -> Path:
-        """The run's Parquet store."""
-        return self.folder / "data" / "store"
 
 
 def run(
-    configurations: list[PairConfig],
+    plans: Sequence[Plan],
     *,
     folder: Path = FOLDER,
     record: Path | None = None,
@@ -76,22 +46,30 @@ def run(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     result = Result(folder)
-    with running_sidecar(folder, record=record, export_otlp=export_otlp) as sidecar:
+    traces = contextlib.nullcontext(export_otlp) if export_otlp else trace_file(folder / "traces.jsonl")
+    with (
+        traces as backend,
+        running_sidecar(folder, record=record or folder / "events.jsonl", export_otlp=backend) as sidecar,
+    ):
         say(f"sidecar: {sidecar.url}/metrics, log {sidecar.log}")
-        for config in configurations:
-            _run_one(config, sidecar, python, result, proxy_hook, say)
+        for plan in plans:
+            _run_one(plan, sidecar, python, result, proxy_hook, say)
         result.ours = sidecar.counts()
+        for page in ("metrics", "status"):
+            (folder / page).write_text(sidecar.page(f"/{page}"))
+    result.leaks = leaks.found(folder, result.needles)
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
     with contextlib.closing(StoreReader(str(result.store))) as reader:
         stored = reader.recent_turns(limit=10_000).table.to_pylist()
-    result.verdict = judge(result.truth, stored, hold_ttl_s=min(config.hold_ttl_s for config in configurations))
+    result.verdict = judge(result.truth, stored)
     return result
 
 
 def _run_one(
-    config: PairConfig, sidecar: Sidecar, python: Path, result: Result, proxy_hook: bool, say: Callable[[str], None]
+    plan: Plan, sidecar: Sidecar, python: Path, result: Result, proxy_hook: bool, say: Callable[[str], None]
 ) -> None:
     started = time.monotonic()
+    config = plan.config
     watched = replace(config, environment={**config.environment, "TURNSCOPE_ENDPOINT": sidecar.endpoint})
     say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
     with running_pair(watched, python=python, model=MODEL, logs=result.folder) as pair:
@@ -100,13 +78,13 @@ def _run_one(
         started = time.monotonic()
         log = result.folder / f"proxy-{config.ordinal}.log"
         with running_proxy(pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
-            result.truth += asyncio.run(drive(config.name, url, hold_ttl_s=config.hold_ttl_s, say=say))
-        say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until D has dropped what it holds")
-        wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say)
+            stage = Stage(config, pair, url, sidecar, result, say)
+            plan.act(stage)
+        say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
+        wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         for engine in pair.engines:
-            engine.require_alive()
-            page = httpx.get(f"{engine.url}/metrics", timeout=30).raise_for_status().text
-            result.engines[engine.name] = reconcile.theirs(page)
+            stage.count(engine)
+        result.needles = leaks.needles(pair.prefill)
 
 
 def _make_model(python: Path) -> None:
@@ -131,10 +109,9 @@ def _save_counters(result: Result, recording: Path) -> Path:
 
 def main(arguments: list[str] | None = None) -> int:
     """0: all equal and right; 1: something is not; 2: it could not be run, with one sentence."""
+    plans = {plan.config.name: plan for plan in PLANS}
     parser = argparse.ArgumentParser(prog="python -m live", description=(__doc__ or "").strip())
-    parser.add_argument(
-        "--configurations", default=",".join(CONFIGURATIONS), help="which of %(default)s, separated by commas"
-    )
+    parser.add_argument("--configurations", default=",".join(plans), help="which of %(default)s, separated by commas")
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the events and, beside them, the counters")
     parser.add_argument(
         "--export-otlp", metavar="URL", help="a trace backend for the turns, e.g. http://127.0.0.1:4317"
@@ -143,9 +120,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _leave)
     try:
-        chosen = [CONFIGURATIONS[name] for name in options.configurations.split(",")]
+        chosen = [plans[name] for name in options.configurations.split(",")]
     except KeyError as error:
-        parser.error(f"--configurations: there is no {error}, only {', '.join(CONFIGURATIONS)}")
+        parser.error(f"--configurations: there is no {error}, only {', '.join(plans)}")
     if options.record and options.record.exists():
         options.record.unlink()
     try:
@@ -164,7 +141,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"recorded in {options.record}, the engines' counters in {_save_counters(result, options.record)}")
     print(f"what was done is in {result.folder / 'truth.json'}; to look at it:")
     print(f"  turnscope explore --store {result.store}")
-    return 1 if reconcile.differences(result.rows) or result.verdict.problems else 0
+    for leak in result.leaks:
+        print(f"  {leak}: something of a prompt has left the process that served it")
+    return 1 if reconcile.differences(result.rows) or result.verdict.problems or result.leaks else 0
 
 
 def _summary(verdict: Verdict) -> str:

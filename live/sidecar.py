@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -31,20 +32,21 @@ class Sidecar:
 
     def counts(self) -> dict[str, reconcile.Values]:
         """What it has counted, by engine."""
-        return reconcile.ours(self._get("/metrics").text)
+        return reconcile.ours(self.page("/metrics"))
 
-    def busy(self) -> int:
-        """Turns, holds and bytes that are still to be counted."""
-        status = self._get("/status").json()
-        held = sum(
-            float(line.rpartition(" ")[2])
-            for line in self._get("/metrics").text.splitlines()
-            if line.startswith("turnscope_held_requests{")
-        )
+    def busy(self, *, while_held: bool = False) -> int:
+        """Turns and bytes that are still to be counted, and holds unless they may stay (``while_held``)."""
+        status = json.loads(self.page("/status"))
+        held = 0.0 if while_held else self._gauge("turnscope_held_requests")
         return int(status["assembly"]["open_turns"] + status["exporter"]["lag_bytes"] + held)
 
-    def _get(self, path: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", timeout=30).raise_for_status()
+    def _gauge(self, name: str) -> float:
+        lines = self.page("/metrics").splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name}{{"))
+
+    def page(self, path: str) -> str:
+        """What it serves there."""
+        return httpx.get(f"{self.url}{path}", timeout=30).raise_for_status().text
 
 
 @contextlib.contextmanager
@@ -82,16 +84,16 @@ def running_proxy(pair: Pair, log: Path, *, endpoint: str | None) -> Iterator[st
         stop(process)
 
 
-def wait_quiet(sidecar: Sidecar, *, seconds: float, say: Callable[[str], None]) -> None:
-    """Until everything held has been released and everything seen has been counted."""
+def wait_quiet(sidecar: Sidecar, *, seconds: float, say: Callable[[str], None], while_held: bool = False) -> None:
+    """Until everything seen has been counted and everything held released, unless it may stay (``while_held``)."""
     deadline = time.monotonic() + seconds
     quiet_since: float | None = None
     while quiet_since is None or time.monotonic() - quiet_since < 4:
         if time.monotonic() > deadline:
-            say(f"  still {sidecar.busy()} things open after {seconds:.0f} s: comparing as it is")
+            say(f"  still {sidecar.busy(while_held=while_held)} things open after {seconds:.0f} s: comparing as it is")
             return
         now = time.monotonic()
-        quiet_since = None if sidecar.busy() else (quiet_since or now)
+        quiet_since = None if sidecar.busy(while_held=while_held) else (quiet_since or now)
         time.sleep(1)
 
 

@@ -17,6 +17,7 @@ MARGIN_S = 6.0
 LEASE_S = 30.0
 """How long P keeps blocks for D."""
 STATUS = {"ok": "ok", "error": "error", "left": "cancelled"}
+LATE = (Act.WAIT_PAST_TTL, Act.LATE_WITHOUT_EXPIRY)
 FETCHED = {"reverse_fetch", "mixed"}
 LITTLE_LEFT = {"local_hit_covers", "below_threshold"}
 """P had so much of the prompt itself that nothing, or less than the threshold, was left to fetch."""
@@ -35,7 +36,7 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
 
 
-def judge(truth: Iterable[TurnTruth], rows: Iterable[Row], *, hold_ttl_s: float) -> Verdict:
+def judge(truth: Iterable[TurnTruth], rows: Iterable[Row]) -> Verdict:
     """``truth`` in the order in which turns ended; ``rows`` in any."""
     verdict = Verdict()
     by_caller: dict[str, list[Row]] = {}
@@ -46,7 +47,7 @@ def judge(truth: Iterable[TurnTruth], rows: Iterable[Row], *, hold_ttl_s: float)
     for turn in truth:
         conversation = turn.configuration, turn.conversation
         before = previous.get(conversation)
-        if before and turn.act != Act.WAIT_PAST_TTL and _age_s(before, turn) > hold_ttl_s - MARGIN_S:
+        if before and turn.act not in LATE and _age_s(before, turn) > turn.hold_ttl_s - MARGIN_S:
             late.add(conversation)
         previous[conversation] = turn
         found = by_caller.get(turn.traceparent.split("-")[1], [])
@@ -109,5 +110,8 @@ def _words(turn: TurnTruth, row: Row) -> Iterable[str]:
         yield f"status {row['status']}, but the client saw {turn.outcome}"
     if row["session_id"] != turn.session_id:
         yield f"session {row['session_id']}, but the client called it {turn.session_id}"
-    if row["suspicions"]:
-        yield f"suspected of {', '.join(row['suspicions'])}, and nothing was wrong"
+    found, wanted, possible = set(row["suspicions"]), set(turn.suspicions), set(turn.perhaps)
+    if missed := wanted - found:
+        yield f"not suspected of {', '.join(sorted(missed))}"
+    if wrongly := found - wanted - possible:
+        yield f"suspected of {', '.join(sorted(wrongly))}, and that was not wrong"

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from live.conversations import TURNS, conversations
-from live.run import CONFIGURATIONS, Result, run
+from live.conversations import conversations
+from live.plans import PLANS
+from live.run import run
 from live.sidecar import PROXY_SCRIPT
+from live.stage import Result
 from turnscope.measures import reconcile
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(2400)]
 
 # On an idle machine every reason of a special conversation is shown; a busy one may be too slow for D's hold.
 SPECIAL = {
@@ -25,33 +27,38 @@ SPECIAL = {
     "handle_not_given",
     "previous_turn_aborted",
 }
+PLAIN = ("uncached", "cached")
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """One run in both configurations."""
-    return run(list(CONFIGURATIONS.values()), folder=tmp_path_factory.mktemp("live"))
+    """One run of all plans."""
+    return run(PLANS, folder=tmp_path_factory.mktemp("live"))
 
 
 def test_every_count_equals_the_engines_own(result: Result) -> None:
-    assert len(result.engines) == 4
-    assert len(result.rows) == 4 * len(reconcile.QUANTITIES)
+    assert len(result.engines) == 2 * len(PLANS)
+    assert len(result.rows) == len(result.engines) * len(reconcile.QUANTITIES)
     assert reconcile.differences(result.rows) == [], reconcile.table(result.rows)
 
 
 def test_what_was_compared_happened(result: Result) -> None:
-    for name, config in (("prefill-0", "uncached"), ("prefill-1", "cached")):
-        counters = result.engines[name]
+    for plan in PLANS[:2]:
+        counters = result.engines[f"prefill-{plan.config.ordinal}"]
         assert counters["prompt tokens, external_kv_transfer"] > 0
         assert counters["transfers"] > 0
-        assert (counters["prompt tokens, local_cache_hit"] > 0) == CONFIGURATIONS[config].prefix_caching
-    assert all(result.engines[name]["expiries"] > 0 for name in ("decode-0", "decode-1"))
+        assert (counters["prompt tokens, local_cache_hit"] > 0) == plan.config.prefix_caching
+        assert result.engines[f"decode-{plan.config.ordinal}"]["expiries"] > 0
+
+
+def test_every_conversation_has_all_its_turns(result: Result) -> None:
+    done = [c for group in conversations() for c in group]
+    assert len(done) >= 8
+    for name in PLAIN:
+        assert len([t for t in result.truth if t.configuration == name]) == sum(c.turns for c in done)
 
 
 def test_every_turn_is_stored_as_it_was_done(result: Result) -> None:
-    done = [c for group in conversations() for c in group]
-    assert len(done) >= 8
-    assert len(result.truth) == len(CONFIGURATIONS) * len(done) * TURNS
     assert result.verdict.problems == []
 
 
@@ -60,8 +67,15 @@ def test_every_special_conversation_shows_its_reason(result: Result) -> None:
     assert not missing, f"never shown: {missing}; {result.verdict.too_slow} turns came too late to be judged"
 
 
+def test_nothing_of_what_clients_wrote_has_left_the_serving_processes(result: Result) -> None:
+    assert len(result.needles) > 1
+    assert any("events.jsonl" in path.name for path in result.folder.iterdir())
+    assert (result.folder / "traces.jsonl").stat().st_size > 0
+    assert result.leaks == []
+
+
 def test_nothing_is_left_running(result: Result) -> None:
-    assert len(result.groups) == 4
+    assert len(result.groups) == 2 * len(PLANS) + 1
     for group in result.groups:
         with pytest.raises(ProcessLookupError):
             os.killpg(group, 0)

@@ -108,8 +108,8 @@ def test_the_handle_is_taken_out_of_the_stream_and_the_rest_passes_unchanged(pai
 
 def test_a_lost_handle_is_gone(pair: Deployment) -> None:
     pair.ask(conversation_id="c")
-    assert pair.client.delete("/conversations/c").json() == {"forgotten": True}
-    assert pair.client.delete("/conversations/c").json() == {"forgotten": False}
+    assert pair.client.delete("/conversations/c").json() == {"done": True}
+    assert pair.client.delete("/conversations/c").json() == {"done": False}
     pair.ask(conversation_id="c")
     assert pair.prefill.asked[1]["kv_transfer_params"]["remote_engine_id"] is None
 
@@ -137,3 +137,18 @@ def test_a_handle_older_than_its_time_is_not_given() -> None:
     handles.put("c", {"a": 1})
     now = 900.0
     assert handles.take("c") is None
+
+
+def test_a_handle_can_be_given_again_and_without_its_expiry() -> None:
+    now = [0.0]
+    handles = Handles(450, clock=lambda: now[0])
+    assert not handles.give_again("c", 2)
+    assert not handles.drop_expiry("c")
+    handles.put("c", {"id": 1, "remote_blocks_expiry_time": 5.0})
+    assert handles.drop_expiry("c")
+    assert handles.give_again("c", 2)
+    assert handles.take("c") == {"id": 1}
+    handles.put("c", {"id": 2})
+    assert handles.take("c") == {"id": 1}
+    handles.put("c", {"id": 3})
+    assert handles.take("c") == {"id": 3}

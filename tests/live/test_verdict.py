@@ -17,6 +17,7 @@ SECOND = 1_000_000_000
 def truth(turn: int = 2, at_s: int = 10, **fields: Any) -> TurnTruth:
     defaults: dict[str, Any] = {
         "configuration": "uncached",
+        "hold_ttl_s": 30,
         "conversation": "plain",
         "session_id": "s",
         "turn": turn,
@@ -54,7 +55,7 @@ def row(turn: int = 2, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_turn_that_is_as_it_was_done_is_right() -> None:
-    verdict = judge([truth()], [row()], hold_ttl_s=30)
+    verdict = judge([truth()], [row()])
     assert (verdict.problems, verdict.judged, verdict.shown) == ([], 1, {"none"})
 
 
@@ -75,12 +76,12 @@ def test_a_turn_that_is_as_it_was_done_is_right() -> None:
     ],
 )
 def test_each_thing_that_is_wrong_is_said(fields: dict[str, Any], problem: str) -> None:
-    verdict = judge([truth()], [row(**fields)], hold_ttl_s=30)
+    verdict = judge([truth()], [row(**fields)])
     assert any(problem in said for said in verdict.problems), verdict.problems
 
 
 def test_one_turn_stored_as_two_is_wrong() -> None:
-    assert "2 turns" in judge([truth()], [row(), row()], hold_ttl_s=30).problems[0]
+    assert "2 turns" in judge([truth()], [row(), row()]).problems[0]
 
 
 @pytest.mark.parametrize(
@@ -100,15 +101,25 @@ def test_what_prefill_has_itself_may_leave_too_little_to_fetch(local: int, reaso
         reason=reason,
     )
     done = truth(prompt_tokens=1200)
-    assert judge([done], [stored], hold_ttl_s=30).problems == []
+    assert judge([done], [stored]).problems == []
     stored["reason"], stored["path"] = ("other", "local_hit")
-    assert judge([done], [stored], hold_ttl_s=30).problems
+    assert judge([done], [stored]).problems
 
 
 def test_on_a_machine_too_slow_for_the_hold_only_tokens_are_judged() -> None:
     turns = [truth(turn=1, at_s=0, reasons=("first_turn",)), truth(turn=2, at_s=26)]
     rows = [row(1, path="recompute", reason="first_turn"), row(2, path="recompute", reason="declined_expired")]
-    verdict = judge(turns, rows, hold_ttl_s=30)
+    verdict = judge(turns, rows)
     assert (verdict.problems, verdict.judged, verdict.too_slow) == ([], 1, 1)
-    in_time = judge([turns[0], truth(turn=2, at_s=20)], rows, hold_ttl_s=30)
+    in_time = judge([turns[0], truth(turn=2, at_s=20)], rows)
     assert in_time.problems == ["uncached plain turn 2: reason declined_expired, expected none (path recompute)"]
+
+
+def test_what_must_be_suspected_and_is_not_is_a_problem_and_so_is_the_opposite() -> None:
+    wrong = truth(suspicions=("kv_mismatch",), perhaps=("stale_handle",))
+    assert judge([wrong], [row(suspicions=["kv_mismatch"])]).problems == []
+    assert judge([wrong], [row(suspicions=["kv_mismatch", "stale_handle"])]).problems == []
+    (missed,) = judge([wrong], [row()]).problems
+    assert "not suspected of kv_mismatch" in missed
+    (too_much,) = judge([truth()], [row(suspicions=["kv_mismatch"])]).problems
+    assert "suspected of kv_mismatch, and that was not wrong" in too_much

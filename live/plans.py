@@ -1,0 +1,56 @@
+"""The pairs of a live run: how each is set, and what is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from live import troubles
+from live.conversations import conversations
+from live.engines import PairConfig
+from live.stage import Stage
+
+SEED = 7
+GIVE_UP_S = 45
+"""A client of the pair that loses turns waits so long."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pair is set and what is done with it."""
+
+    config: PairConfig
+    act: Callable[[Stage], None]
+    to_the_end: bool = True
+    """Wait until D has dropped all that it holds, before the counts are compared."""
+
+
+def _conversations(stage: Stage) -> None:
+    stage.hold(conversations())
+
+
+def _troubles(stage: Stage) -> None:
+    stage.hold(troubles.single_troubles())
+    stage.hold(troubles.random_troubles(SEED))
+
+
+def _restart(stage: Stage) -> None:
+    stage.hold_over_a_restart(troubles.around_a_restart(), before_turn=3)
+
+
+def _late(stage: Stage) -> None:
+    stage.hold(troubles.late_under_recompute(), patience_s=GIVE_UP_S)
+
+
+# Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline.
+PLANS = (
+    Plan(PairConfig("uncached", 0, prefix_caching=False), _conversations),
+    Plan(PairConfig("cached", 1, prefix_caching=True), _conversations),
+    Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), _troubles),
+    Plan(
+        PairConfig("recomputing", 3, prefix_caching=False, hold_ttl_s=20, load_failure_policy="recompute"),
+        _late,
+    ),
+    # D's holds have to outlast its restart, or it would be their age that ends them.
+    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), _restart, to_the_end=False),
+)
