@@ -98,6 +98,22 @@ class Suspicion(StrEnum):
     ANSWERED_AFTER_FAILED_LOAD = "answered_after_failed_load"
 
 
+class Divergence(StrEnum):
+    """What a request did to the history that the turn before had, at the first place where the two differ."""
+
+    EDITED = "edited"
+    REMOVED = "removed"
+    INSERTED = "inserted"
+    TRUNCATED = "truncated"
+    """It ends where the turn before went on: nothing else was changed."""
+    COMPACTED = "compacted"
+    """Fewer stand in the place of several."""
+    ANSWER_CHANGED = "answer_changed"
+    """The history is whole, and the answer in it is not the one that was given."""
+    REASONING_STRIPPED = "reasoning_stripped"
+    """As ``answer_changed``, and what is missing is the answer's reasoning."""
+
+
 class HoldKind(StrEnum):
     """``hold``: kept on D for the next turn. ``lease``: kept on P until D has read. Never mixed."""
 
