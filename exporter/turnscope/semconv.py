@@ -16,6 +16,7 @@ EVENT_NAME: Final = "event.name"
 """Every record carries its event name twice: some collectors drop the OTLP field of that name."""
 
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
+AGENT_ID: Final = "gen_ai.agent.id"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 OPERATION_NAME: Final = "gen_ai.operation.name"

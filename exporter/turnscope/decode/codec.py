@@ -49,6 +49,7 @@ _SLICE: Final = 64
 
 _RENAMED: Final = {
     "session_id": semconv.CONVERSATION_ID,
+    "agent_id": semconv.AGENT_ID,
     "input_tokens": semconv.INPUT_TOKENS,
     "output_tokens": semconv.OUTPUT_TOKENS,
     "model": semconv.REQUEST_MODEL,

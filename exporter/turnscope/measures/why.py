@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 
 from turnscope.history.compare import Change, first_change
-from turnscope.history.pieces import MODEL, PARAMETERS, PROMPT, REASONING, SYSTEM_ROLES, TOOLS, Piece, Text
+from turnscope.history.pieces import MODEL, PARAMETERS, PROMPT, SYSTEM_ROLES, TOOLS, Piece, Text
+from turnscope.history.reasoning import trimmed, without_reasoning
 from turnscope.measures.bodies import Saved
 from turnscope.semconv import Divergence
 
@@ -142,8 +143,8 @@ def _answer_changed(before: Saved, now: Saved, at: int) -> tuple[Divergence, Pla
     given, told = before.answer, next(iter(_prompt(now)[at:]), None)
     if given is None or told is None or given.texts == told.texts:
         return None
-    spoken = tuple(text for text in given.texts if text.label != REASONING)
-    stripped = spoken != given.texts and spoken == told.texts
+    spoken = trimmed(without_reasoning(given))
+    stripped = spoken != trimmed(given) and spoken.texts == trimmed(told).texts
     kind = Divergence.REASONING_STRIPPED if stripped else Divergence.ANSWER_CHANGED
     return kind, _place(given, told, told)
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from turnscope.history.pieces import ARGUMENTS, MODEL, PARAMETERS, REASONING, SYSTEM_ROLES, TOOLS, Piece
+from turnscope.history.pieces import ARGUMENTS, MODEL, PARAMETERS, SYSTEM_ROLES, TOOLS, Piece
+from turnscope.history.reasoning import trimmed, without_reasoning
 from turnscope.measures.why import Comparison, Outcome, Place
 from turnscope.semconv import Divergence
 
@@ -19,7 +20,6 @@ _TIME: Final = re.compile(
     re.IGNORECASE,
 )
 _RANDOM: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{16,}\b", re.I)
-_THINK: Final = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 _AROUND: Final = 24
 """Characters on both sides of the place that are looked at: a date is recognised by more than its last digit."""
 EARLY: Final = 0.5
@@ -93,13 +93,9 @@ def _reasoning(found: Comparison, _: Place) -> Hint | None:
     before, now = _pair(found)
     if before is None or now is None or before.role != "assistant":
         return None
-    stripped = _spoken(before)
-    return Hint("reasoning", text) if stripped != before.texts and stripped == _spoken(now) == now.texts else None
-
-
-def _spoken(piece: Piece) -> tuple[Any, ...]:
-    texts = (text._replace(text=_THINK.sub("", text.text)) for text in piece.texts if text.label != REASONING)
-    return tuple(text for text in texts if text.text)
+    spoken = trimmed(without_reasoning(before))
+    stripped = spoken != trimmed(before) and spoken.texts == trimmed(now).texts
+    return Hint("reasoning", text) if stripped else None
 
 
 def _spelling(_: Comparison, place: Place) -> Hint | None:
