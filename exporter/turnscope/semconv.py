@@ -16,6 +16,7 @@ EVENT_NAME: Final = "event.name"
 """Every record carries its event name twice: some collectors drop the OTLP field of that name."""
 
 CONVERSATION_ID: Final = "gen_ai.conversation.id"
+AGENT_ID: Final = "gen_ai.agent.id"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 OPERATION_NAME: Final = "gen_ai.operation.name"
@@ -24,6 +25,10 @@ REQUEST_MODEL: Final = "gen_ai.request.model"
 TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
 TURN_ID: Final = "turnscope.turn_id"
 """On the proxy's spans: the turn's trace id, 32 hex digits."""
+
+DIGEST_KEY: Final = "turnscope-digest-key"
+"""gRPC metadata: with a batch, the name of the key that the hook has; with the answer, the sidecar's, if it is another.
+"""
 
 
 class EventName(StrEnum):
@@ -36,6 +41,7 @@ class EventName(StrEnum):
     HOLD_USE = "turnscope.hold_use"
     TRANSFER = "turnscope.transfer"
     ATTEMPT = "turnscope.attempt"
+    DIGEST = "turnscope.digest"
 
 
 # --- closed vocabularies --------------------------------------------------------------------------
@@ -96,6 +102,22 @@ class Suspicion(StrEnum):
     STALE_HANDLE = "stale_handle"
     DUPLICATE_HANDLE = "duplicate_handle"
     ANSWERED_AFTER_FAILED_LOAD = "answered_after_failed_load"
+
+
+class Divergence(StrEnum):
+    """What a request did to the history that the turn before had, at the first place where the two differ."""
+
+    EDITED = "edited"
+    REMOVED = "removed"
+    INSERTED = "inserted"
+    TRUNCATED = "truncated"
+    """It ends where the turn before went on: nothing else was changed."""
+    COMPACTED = "compacted"
+    """Fewer stand in the place of several."""
+    ANSWER_CHANGED = "answer_changed"
+    """The history is whole, and the answer in it is not the one that was given."""
+    REASONING_STRIPPED = "reasoning_stripped"
+    """As ``answer_changed``, and what is missing is the answer's reasoning."""
 
 
 class HoldKind(StrEnum):

@@ -15,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -23,8 +24,9 @@ from starlette.routing import Route
 class Seen:
     """A request that reached an engine."""
 
-    def __init__(self, headers: dict[str, str], body: dict[str, Any]) -> None:
-        self.headers = headers
+    def __init__(self, headers: Headers, body: dict[str, Any]) -> None:
+        self.headers = dict(headers)
+        self.every = headers.getlist
         self.body = body
 
 
@@ -75,7 +77,7 @@ class Engine:
 
     async def chat(self, request: Request) -> Response:
         body = await request.json()
-        self.requests.append(Seen(dict(request.headers), body))
+        self.requests.append(Seen(request.headers, body))
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         status = self.statuses.popleft() if self.statuses else 200

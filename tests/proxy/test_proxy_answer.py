@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnscope.model import Handle
-from turnscope.proxy.answer import PLAIN_LIMIT, Answer, AnswerReader, FirstContent, matters
+from turnscope.proxy.answer import PLAIN_LIMIT, Answer, AnswerReader, FirstContent, text_alone
 
 PARAMS = {
     "do_remote_prefill": False,
@@ -194,7 +194,7 @@ def test_too_long_or_strangely_encoded_answers_are_said_to_be_unread() -> None:
     ],
 )
 def test_only_events_that_hold_more_than_text_are_read_in_full(data: bytes, more: bool) -> None:
-    assert matters(data) is more
+    assert (text_alone(data) is None) is more
 
 
 def test_a_text_event_costs_less_than_the_proxys_own_parsing_of_it() -> None:

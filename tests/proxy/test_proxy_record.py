@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from turnscope.model import Attempt
 from turnscope.proxy.legs import AttemptRecord, LegRecord
+from turnscope.proxy.messages import WAITING_LIMIT, Room
 from turnscope.proxy.record import BODY_LIMIT, TurnRecord
 from turnscope.proxy.requests import LegRequest, read_leg_request
 from turnscope.proxy.sessions import ResponseChain
@@ -23,14 +23,16 @@ class Turn:
     def __init__(self, body: Any = None, *, path: str = "/v1/chat/completions", chain: ResponseChain | None = None):
         self.now = 1_000
         self.sent: list[Attempt] = []
+        self.room = Room()
         self.record = TurnRecord(
             turn_id="t",
             path=path,
             headers={},
             wall_ns=5,
             clock=lambda: self.now,
-            emit=self.sent.append,
+            emit=lambda untold: self.sent.append(untold.fill(None, lambda: None)),
             chain=ResponseChain() if chain is None else chain,
+            room=self.room,
         )
         self.record.body(json.dumps(body or {"messages": []}).encode())
 
@@ -253,11 +255,15 @@ def test_a_body_past_the_limit_is_not_kept() -> None:
     assert turn.sent[0].message_roles == []
 
 
-def test_the_clients_body_is_let_go_once_it_has_been_read() -> None:
+def test_the_clients_body_is_let_go_once_it_has_been_told() -> None:
     turn = Turn({"messages": [{"role": "user", "content": "x" * 1000}]})
-    turn.leg(PREFILL)
+    attempt, leg = turn.leg(PREFILL)
     assert turn.record._body == []
-    assert turn.record.request.messages == msgspec.Raw()
+    assert turn.room.left < WAITING_LIMIT - 1000
+    turn.end(attempt, leg, 500)
+    turn.finish(500)
+    assert turn.sent[0].message_chars == [1000]
+    assert turn.room.left == WAITING_LIMIT
 
 
 @pytest.mark.parametrize("number", [1, 5])

@@ -6,16 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from turnscope.model import Handle
 from turnscope.proxy.requests import (
-    MAX_MESSAGES,
     ClientRequest,
     read_client_request,
     read_leg_request,
-    roles_and_lengths,
 )
 from turnscope.semconv import Leg
 
@@ -72,56 +68,3 @@ def test_a_body_that_cannot_be_read_is_judged_by_its_path() -> None:
     assert read_leg_request(CHAT, b"{") is not None
     assert read_client_request(b"{") == ClientRequest()
     assert read_client_request(b"[1]") == ClientRequest()
-
-
-def sizes(messages: Any, key: str = "messages") -> list[tuple[str, int]]:
-    request = read_client_request(json.dumps({key: messages}).encode())
-    return list(zip(*roles_and_lengths(request), strict=True))
-
-
-def test_roles_and_lengths_count_characters_not_bytes() -> None:
-    call = {"id": "a", "type": "function", "function": {"name": "get", "arguments": '{"q":1}'}}
-    assert sizes(
-        [
-            {"role": "system", "content": "héllo"},
-            {"role": "user", "content": [{"type": "text", "text": "abc"}, {"type": "image_url", "image_url": {}}]},
-            {"role": "assistant", "content": None, "reasoning_content": "mm", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "a", "content": "42"},
-            {"content": "?"},
-            "not a message",
-        ]
-    ) == [("system", 5), ("user", 3), ("assistant", 12), ("tool", 2), ("unknown", 1)]
-
-
-def test_results_of_tools_have_the_role_tool_in_every_api() -> None:
-    result = {"type": "tool_result", "tool_use_id": "t", "content": "four"}
-    assert sizes([{"role": "user", "content": [result]}]) == [("tool", 4)]
-    items = [
-        {"role": "user", "content": "hi"},
-        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c", "output": "12345"},
-    ]
-    assert sizes(items, "input") == [("user", 2), ("assistant", 3), ("tool", 5)]
-    assert sizes("just text", "input") == [("user", 9)]
-
-
-def test_of_very_many_messages_the_newest_are_kept() -> None:
-    found = sizes([{"role": "user", "content": "x" * i} for i in range(MAX_MESSAGES + 2)])
-    assert len(found) == MAX_MESSAGES
-    assert found[-1] == ("user", MAX_MESSAGES + 1)
-
-
-JSON = st.recursive(
-    st.sampled_from([None, True, 3, 1.5, "", "text", "tool_result"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["role", "content", "type", "text", "tool_calls", "function"]), inner)
-    ),
-)
-
-
-@settings(deadline=None)
-@given(JSON)
-def test_no_shape_of_messages_makes_the_reader_fail(messages: Any) -> None:
-    roles, lengths = roles_and_lengths(read_client_request(json.dumps({"messages": messages}).encode()))
-    assert len(roles) == len(lengths)

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "demo": "Show a recorded real run: metrics, traces and the explorer.",
     "replay": "Send a recording to a running sidecar.",
     "explore": "Show the sessions in a browser.",
+    "why": "Say where one request stops continuing another.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",
 }
 """The others: ``turnscope.cli.<name>.<name>`` is a typer command."""

@@ -8,19 +8,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.model import (
-    Attempt,
-    Contribution,
-    Emitter,
-    Engine,
-    EngineState,
-    Event,
-    Heartbeat,
-    Hold,
-    HoldUse,
-    Request,
-    Transfer,
-)
+from turnscope.model import AnyBody, Contribution, Emitter, Engine, Event
 
 
 class Entry(msgspec.Struct, array_like=True):
@@ -30,7 +18,7 @@ class Entry(msgspec.Struct, array_like=True):
     seq: int
     wall_ns: int
     mono_ns: int
-    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+    body: AnyBody
 
 
 class Batch(msgspec.Struct, array_like=True, tag="b"):

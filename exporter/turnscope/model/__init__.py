@@ -17,8 +17,10 @@ from turnscope.model.counted import (
 )
 from turnscope.model.events import (
     BODIES,
+    AnyBody,
     Attempt,
     Body,
+    Digest,
     EngineState,
     Event,
     Handle,
@@ -47,10 +49,12 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "AnyBody",
     "AssemblyStatus",
     "Attempt",
     "Body",
     "Contribution",
+    "Digest",
     "Emitter",
     "EmitterStatus",
     "Engine",

@@ -147,6 +147,11 @@ class Attempt(Body, kw_only=True):
     session_id: str | None = None
     session_source: str | None = None
     """Where it was found, e.g. ``body.conversation_id``, ``header.x-session-id``."""
+    parent_session_id: str | None = None
+    """The session that started this one."""
+    agent_id: str | None = None
+    """Which of several agents of one session asks."""
+    parent_agent_id: str | None = None
     prefill: Handle | None = None
     """P's own identity of the P leg, from its answer: (P engine id, P request id)."""
     x_request_id: str | None = None
@@ -156,8 +161,6 @@ class Attempt(Body, kw_only=True):
     """D's handle of an earlier turn that the proxy put into the prefill request."""
     handle_out: Handle | None = None
     """The handle seen in D's answer."""
-    handle_stored: bool | None = None
-    """False when D's answer carried a handle that a later turn of the session was not given."""
     prefill_status: int | None = None
     decode_status: int | None = None
     status_code: int | None = None
@@ -174,7 +177,23 @@ class Attempt(Body, kw_only=True):
     last_role: str | None = None
     """Role of the request's last message: ``user`` or ``tool`` tells what the wait before it was."""
     message_roles: list[str] = []
+    """Oldest first."""
     message_chars: list[int] = []
+    """Characters of text, reasoning and tool calls, beside ``message_roles``."""
+    message_digests: bytes = b""
+    """8 bytes a message, keyed: of its role and of what it puts into the prompt. Empty without a key."""
+    part_names: list[str] = []
+    """Fields beside the messages that are rendered too: ``system``, ``tools``, ``prompt``, ``parameters``."""
+    part_chars: list[int] = []
+    part_digests: bytes = b""
+    answer_chars: int | None = None
+    """Of D's answer as a message: text, reasoning and tool calls. None unless it is one whole chat answer."""
+    answer_reasoning_chars: int | None = None
+    """How many of them are reasoning."""
+    answer_digests: bytes = b""
+    """8 bytes each, as of a message: the answer whole, without its reasoning, and so without blanks around it."""
+    digest_key_id: str = ""
+    """Hex; digests compare only under one key. Empty where there are none."""
     started_wall_ns: int | None = None
     prefill_start_ns: int | None = None
     """All of these are offsets from the client's request reaching the proxy, one monotonic clock."""
@@ -189,7 +208,33 @@ class Attempt(Body, kw_only=True):
     server_span_id: str | None = None
 
 
-BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Attempt)
+class Digest(Body, kw_only=True):
+    """What a request's tokens were, to be compared and not to be read. Sent after its end, once it is computed.
+
+    Keyed by (engine of the batch, request_id). ``turnscope.marks`` makes and compares them; where the marks stand
+    follows from ``tokens`` and ``anchor_tokens``.
+    """
+
+    EVENT = EventName.DIGEST
+    request_id: str
+    leg: Leg
+    tokens: int
+    """How many ids it covers: the prompt and, unless on P, the answer's tokens whose KV exists."""
+    input_tokens: int
+    key_id: str = ""
+    """Hex; digests compare only under one key. Empty where there are no marks."""
+    marks: bytes = b""
+    """8 bytes a mark: with the chunks before it, it stands for all tokens before it, LoRA, salt and media included."""
+    anchor_tokens: int | None = None
+    """Round what the marks are fine: on P the length of the given handle, on D what it holds."""
+    chunks: bytes = b""
+    """8 bytes a chunk, whose ends its content decides: 6 of its digest, all of these first, and 2 of its length."""
+    unverifiable: str | None = None
+    """Why there are no marks: ``prompt_embeds, media, too_long, dropped, strange_ids``; never taken for equal."""
+
+
+AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt | Digest
+BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Attempt, Digest)
 
 
 class Event(msgspec.Struct, kw_only=True):
@@ -202,4 +247,4 @@ class Event(msgspec.Struct, kw_only=True):
     """Numbered per emitter from 1, before any drop."""
     wall_ns: int
     mono_ns: int
-    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+    body: AnyBody

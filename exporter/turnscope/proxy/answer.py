@@ -1,4 +1,5 @@
-"""What an engine's answer says, read while it passes: handle, finish reason, tool calls, usage; never text."""
+"""What an engine's answer says, read while it passes: handle, finish reason, tool calls, usage; its text is only kept
+until it is digested."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import msgspec
 
 from turnscope.model import Handle
 from turnscope.proxy.handles import handle_of
+from turnscope.proxy.said import Said
 from turnscope.proxy.sse import EventSplitter, data_of
 
 PLAIN_LIMIT: Final = 32 << 20
@@ -16,10 +18,14 @@ PLAIN_LIMIT: Final = 32 << 20
 
 
 class _Delta(msgspec.Struct):
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
     tool_calls: Any = None
 
 
 class _Choice(msgspec.Struct):
+    index: Any = None
     finish_reason: Any = None
     delta: _Delta | None = None
 
@@ -33,25 +39,23 @@ class _Glance(msgspec.Struct):
     error: Any = None
     type: Any = None
 
-    @property
-    def text_only(self) -> bool:
-        if self.usage or self.kv_transfer_params or self.error or self.type:
-            return False
-        for choice in self.choices or ():
-            if choice.finish_reason is not None or (choice.delta is not None and choice.delta.tool_calls):
-                return False
-        return True
-
 
 _GLANCE: Final = msgspec.json.Decoder(_Glance)
 
 
-def matters(data: bytes) -> bool:
-    """Whether an event's data holds more than text; of anything of a strange shape, yes."""
+def text_alone(data: bytes) -> list[_Choice] | None:
+    """The choices of an event whose data holds nothing but text; None of one with more, or of a strange shape."""
     try:
-        return not _GLANCE.decode(data).text_only
+        glance = _GLANCE.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return True
+        return None
+    if glance.usage or glance.kv_transfer_params or glance.error or glance.type:
+        return None
+    choices = glance.choices or []
+    for choice in choices:
+        if choice.finish_reason is not None or (choice.delta is not None and choice.delta.tool_calls):
+            return None
+    return choices
 
 
 class Answer:
@@ -65,6 +69,7 @@ class Answer:
         "input_tokens",
         "output_tokens",
         "response_id",
+        "said",
     )
 
     def __init__(self) -> None:
@@ -76,6 +81,7 @@ class Answer:
         """Only of the Responses API, whose next request names it in ``previous_response_id``."""
         self.failed = False
         """It carried an error, whatever its status code was."""
+        self.said = Said()
         self._calls: set[str] = set()
 
     @property
@@ -105,6 +111,8 @@ class Answer:
         self._finish(choice.get("finish_reason"))
         message = choice.get("delta") or choice.get("message")
         if isinstance(message, dict):
+            reasoning = message.get("reasoning_content") or message.get("reasoning")
+            self.said.add(choice.get("index"), message.get("content"), reasoning, message.get("tool_calls"))
             for position, call in enumerate(_dicts(message.get("tool_calls"))):
                 self._calls.add(f"{choice.get('index')}/{call.get('index', position)}")
 
@@ -179,10 +187,12 @@ class AnswerReader:
                 self._unreadable = True
                 return
             self._unreadable = bool(self._inflate.unconsumed_tail)
+        self._size += len(chunk)
         if self._splitter is not None:
             self._events(self._splitter.feed(chunk))
+            if self._size > PLAIN_LIMIT:
+                self.answer.said.forget()
         else:
-            self._size += len(chunk)
             if self._size > PLAIN_LIMIT:
                 self._unreadable = True
                 self._plain.clear()
@@ -201,8 +211,25 @@ class AnswerReader:
     def _events(self, events: list[bytes]) -> None:
         for event in events:
             data = data_of(event)
-            if matters(data):
+            choices = text_alone(data)
+            if choices is None:
                 self.answer.see(_json(data))
+            else:
+                self._keep(choices)
+
+    def _keep(self, choices: list[_Choice]) -> None:
+        """The text of an event of nothing but text: the one step taken for every token."""
+        said = self.answer.said
+        for choice in choices:
+            delta = choice.delta
+            if delta is None:
+                continue
+            if choice.index:
+                said.forget()
+            if delta.content:
+                said.content.append(delta.content)
+            if reasoning := delta.reasoning_content or delta.reasoning:
+                said.reasoning.append(reasoning)
 
 
 def _json(data: bytes) -> Any:

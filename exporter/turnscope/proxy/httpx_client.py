@@ -8,6 +8,7 @@ from typing import Any
 
 from turnscope.proxy.context import CURRENT
 from turnscope.proxy.live import LiveLeg
+from turnscope.proxy.outgoing import Incoming, Outgoing
 
 
 def patch(httpx: Any) -> bool:
@@ -55,7 +56,7 @@ def _wrap_async(original: Any, httpx: Any) -> Any:
         except BaseException as error:
             leg.ended(error)
             raise
-        if leg.took(response, httpx.ResponseNotRead) is False:
+        if leg.took(functools.partial(_incoming, response, httpx.ResponseNotRead)) is False:
             response.stream = Tapped(response.stream, leg)
         return response
 
@@ -96,7 +97,7 @@ def _wrap_sync(original: Any, httpx: Any) -> Any:
         except BaseException as error:
             leg.ended(error)
             raise
-        if leg.took(response, httpx.ResponseNotRead) is False:
+        if leg.took(functools.partial(_incoming, response, httpx.ResponseNotRead)) is False:
             response.stream = Tapped(response.stream, leg)
         return response
 
@@ -107,4 +108,42 @@ def _begin(client: Any, request: Any) -> LiveLeg | None:
     turn = CURRENT.get()
     if turn is None or request.method != "POST":
         return None
-    return turn.open_leg(client, request)
+    return turn.open_leg(functools.partial(_outgoing, client, request))
+
+
+def _outgoing(client: Any, request: Any) -> Outgoing:
+    try:
+        body = request.content
+    except Exception:  # a body that is itself a stream is not ours to read
+        body = b""
+    url = request.url
+    return Outgoing(
+        host=url.host,
+        port=url.port,
+        path=url.path,
+        body=body,
+        headers=request.headers,
+        makes_spans=_makes_spans(client),
+    )
+
+
+def _incoming(response: Any, not_read: type[Exception]) -> Incoming:
+    try:
+        content: bytes | None = response.content
+    except not_read:
+        content = None
+    return Incoming(
+        status=response.status_code,
+        content_type=response.headers.get("content-type", ""),
+        content_encoding=response.headers.get("content-encoding", "") if content is None else "",
+        content=content,
+    )
+
+
+def _makes_spans(client: Any) -> bool:
+    """Whether OpenTelemetry's own instrumentation sits on the client, or on the transport of every client."""
+    transport = getattr(client, "_transport", None)
+    sends = [getattr(transport, name, None) for name in ("handle_async_request", "handle_request")]
+    return getattr(client, "_is_instrumented_by_opentelemetry", False) or any(
+        hasattr(send, "__wrapped__") and hasattr(send, "_self_wrapper") for send in sends
+    )

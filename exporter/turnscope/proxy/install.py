@@ -21,6 +21,7 @@ def install_clients() -> None:
     """Every HTTP client we know."""
     for name in HTTPX_LIKE:
         after_import(name, _patch_httpx)
+    after_import("aiohttp", _patch_aiohttp)
 
 
 def _patch_starlette(module: ModuleType) -> None:
@@ -47,6 +48,14 @@ def _patch_starlette(module: ModuleType) -> None:
 
 def _patch_httpx(module: ModuleType) -> None:
     from turnscope.proxy.httpx_client import patch
+    from turnscope.proxy.process import WRAPPED
+
+    if patch(module):
+        WRAPPED.append(module.__name__)
+
+
+def _patch_aiohttp(module: ModuleType) -> None:
+    from turnscope.proxy.aiohttp_client import patch
     from turnscope.proxy.process import WRAPPED
 
     if patch(module):

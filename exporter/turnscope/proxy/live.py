@@ -10,6 +10,8 @@ from turnscope import semconv
 from turnscope.decode.codec import bounded, record_key
 from turnscope.model import Attempt
 from turnscope.proxy.legs import AttemptRecord, LegRecord
+from turnscope.proxy.messages import Untold
+from turnscope.proxy.outgoing import Incoming, Outgoing
 from turnscope.proxy.process import ProxyHook
 from turnscope.proxy.record import TurnRecord
 from turnscope.proxy.requests import read_leg_request
@@ -72,14 +74,15 @@ class LiveTurn:
             clock=hook.clock,
             emit=self._emit,
             chain=hook.chain,
+            room=hook.room,
         )
         self.record.caller = self.spans.caller
         self.record.server = self.spans.server
         hook.open[self.record.turn_id] = None
 
-    def _emit(self, event: Attempt) -> None:
-        self._event = event
-        self._hook.emit(event)
+    def _emit(self, untold: Untold) -> None:
+        self._event = untold.event
+        self._hook.emit(untold)
 
     # --- server side ----------------------------------------------------------------------------
     @guarded
@@ -134,32 +137,28 @@ class LiveTurn:
 
     # --- client side ----------------------------------------------------------------------------
     @guarded
-    def open_leg(self, client: Any, outgoing: Any) -> LiveLeg | None:
-        """The proxy is about to POST ``outgoing`` through ``client`` (both of httpx's interface); None when it asks no
-        engine for tokens. Adds the headers that the proxy left out."""
-        url, headers = outgoing.url, outgoing.headers
-        foreign_span = _makes_spans(client)  # it writes its own traceparent
-        try:
-            body = outgoing.content
-        except Exception:  # a body that is itself a stream is not ours to read
-            body = b""
+    def open_leg(self, describe: Callable[[], Outgoing]) -> LiveLeg | None:
+        """The proxy is about to POST what ``describe`` tells of; None when that asks no engine for tokens. Adds the
+        headers that the proxy left out."""
         if self.record.finished:
             return None
-        request = read_leg_request(url.path, body)
+        outgoing = describe()
+        request = read_leg_request(outgoing.path, outgoing.body)
         if request is None:
             return None
+        headers = outgoing.headers
         self.spans.look_inside()
         self.record.server = self.record.server or self.spans.server
         attempt, leg = self.record.begin_leg(request)
         session = self.record.session
-        span = None if foreign_span else self.spans.start_leg(leg.kind, request, url, session.id if session else None)
+        span = None if outgoing.makes_spans else self.spans.start_leg(leg.kind, request, outgoing, session)
         if session is not None and SESSION_HEADER not in headers and _fits_header(session.id):
             headers[SESSION_HEADER] = session.id
         if REQUEST_HEADER not in headers:
             given = bounded(self.record.headers.get(REQUEST_HEADER, ""))
             headers[REQUEST_HEADER] = given if _fits_header(given) else self.record.turn_id
         leg.x_request_id = headers[REQUEST_HEADER]
-        if not foreign_span and "traceparent" not in headers:
+        if not outgoing.makes_spans and "traceparent" not in headers:
             self.spans.inject(headers, span)
         return LiveLeg(self._hook, self, attempt, leg, span)
 
@@ -174,15 +173,6 @@ class LiveTurn:
         if leg is attempt.prefill and handle is not None:
             self.spans.turn(semconv.turn_key(handle.engine_id, handle.request_id))
         self.record.leg_ended(attempt)
-
-
-def _makes_spans(client: Any) -> bool:
-    """Whether OpenTelemetry's own instrumentation sits on the client, or on the transport of every client."""
-    transport = getattr(client, "_transport", None)
-    sends = [getattr(transport, name, None) for name in ("handle_async_request", "handle_request")]
-    return getattr(client, "_is_instrumented_by_opentelemetry", False) or any(
-        hasattr(send, "__wrapped__") and hasattr(send, "_self_wrapper") for send in sends
-    )
 
 
 def _fits_header(text: str) -> bool:
@@ -201,18 +191,25 @@ class LiveLeg:
         self._span = span
 
     @guarded
-    def took(self, response: Any, not_read: type[Exception]) -> bool:
-        """Take a response of httpx; whole (True) when it has been read already, else only its head."""
-        try:
-            content: bytes | None = response.content
-        except not_read:
-            content = None
-        encoding = response.headers.get("content-encoding", "") if content is None else ""
-        self._record.responded(response.status_code, response.headers.get("content-type", ""), encoding)
-        if content is not None:
-            self._record.reader.feed(content)
+    def took(self, describe: Callable[[], Incoming]) -> bool:
+        """The response has come: whole (True), and then the leg has ended, or only its head."""
+        incoming = describe()
+        self._record.responded(incoming.status, incoming.content_type, incoming.content_encoding)
+        if incoming.content is not None:
+            self._record.reader.feed(incoming.content)
             self.ended()
-        return content is not None
+        return incoming.content is not None
+
+    @guarded
+    def refused(self, status: int | None) -> None:
+        """The library made an error of a response with this status; None: of something else."""
+        if status is not None:
+            self._record.responded(status, "", "")
+
+    @guarded
+    def follow(self, install: Callable[[], None]) -> None:
+        """Run ``install``, which lets this leg see the rest of the response."""
+        install()
 
     @guarded
     def chunk(self, data: bytes) -> None:

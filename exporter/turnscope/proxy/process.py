@@ -10,12 +10,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from turnscope.emit.emitter import give_way
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
 from turnscope.emit.runtime import Runtime, runtime
 from turnscope.emit.settings import SettingsError, read
+from turnscope.marks import Keys
 from turnscope.model import Attempt, Emitter, EngineState
 from turnscope.proxy.answer import PLAIN_LIMIT
+from turnscope.proxy.messages import Room, Untold
 from turnscope.proxy.sessions import ResponseChain
 from turnscope.proxy.spans import Tracing
 from turnscope.proxy.sse import EVENT_LIMIT
@@ -39,7 +42,9 @@ class ProxyHook:
         clock: Callable[[], int] = time.monotonic_ns,
         wall_ns: Callable[[], int] = time.time_ns,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        keys: Callable[[], Keys | None] = lambda: None,
     ) -> None:
+        """``keys`` gives what messages are digested with, None as long as the sidecar's key is not known."""
         self.guard = Guard("proxy hook")
         self.emitter = emitter
         self.wrapped = wrapped
@@ -47,11 +52,13 @@ class ProxyHook:
         self._log = log
         self._said_unread = False
         self.chain = ResponseChain()
-        self.emit: Callable[[Attempt], None] = rings["attempt"].pusher(self.attempt)
+        self.room = Room()
+        self.emit: Callable[[Untold], None] = rings["attempt"].pusher(self.attempt)
         self.open: dict[str, None] = {}
         self.clock = clock
         self.wall_ns = wall_ns
         self.new_id = new_id
+        self._keys = keys
 
     def say_unread(self) -> None:
         """Parts of an engine's answer were passed on and not read; said once."""
@@ -64,9 +71,9 @@ class ProxyHook:
                 PLAIN_LIMIT >> 20,
             )
 
-    def attempt(self, body: Attempt) -> Attempt:
-        """The body itself: an entry is tied to its watch by the method that builds it."""
-        return body
+    def attempt(self, untold: Untold) -> Attempt:
+        """The whole event, made in the background: an entry is tied to its watch by the method that builds it."""
+        return untold.fill(self._keys(), give_way)
 
     def state(self, body: EngineState) -> EngineState:
         """The body itself."""

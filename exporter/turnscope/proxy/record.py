@@ -13,14 +13,9 @@ import msgspec
 from turnscope.model import Attempt, Handle
 from turnscope.proxy.answer import FirstContent
 from turnscope.proxy.legs import AttemptRecord, LegRecord, stage_of
-from turnscope.proxy.requests import (
-    ClientRequest,
-    LegRequest,
-    generates,
-    read_client_request,
-    roles_and_lengths,
-)
-from turnscope.proxy.sessions import ResponseChain, Session, find_session
+from turnscope.proxy.messages import Prompt, Room, Untold
+from turnscope.proxy.requests import ClientRequest, LegRequest, generates, read_client_request
+from turnscope.proxy.sessions import Lineage, ResponseChain, Session, find_lineage, find_session
 from turnscope.semconv import Leg
 
 BODY_LIMIT: Final = 64 << 20
@@ -45,8 +40,9 @@ class TurnRecord:
         headers: Mapping[str, str],
         wall_ns: int,
         clock: Callable[[], int],
-        emit: Callable[[Attempt], None],
+        emit: Callable[[Untold], None],
         chain: ResponseChain,
+        room: Room,
     ) -> None:
         self.turn_id = turn_id
         self.path = path
@@ -55,6 +51,7 @@ class TurnRecord:
         self.server: TraceIds | None = None
         self.request = ClientRequest()
         self.session: Session | None = None
+        self.lineage = Lineage()
         self.attempts: list[AttemptRecord] = []
         self.finished = False
         self.status: int | None = None
@@ -65,11 +62,11 @@ class TurnRecord:
         self._start = clock()
         self._emit = emit
         self._chain = chain
+        self._room = room
         self._body: list[bytes] = []
         self._body_size = 0
         self._read = False
-        self._roles: list[str] = []
-        self._chars: list[int] = []
+        self._prompt: Prompt | None = None
         self._first_content: FirstContent | None = None
         self._cancelled_at: str | None = None
 
@@ -86,16 +83,16 @@ class TurnRecord:
             self._body.append(chunk)
 
     def read_request(self) -> None:
-        """Read what has come of the request, once; its bytes are let go."""
+        """Read what has come of the request, once; its bytes are left to what tells of its messages."""
         if self._read:
             return
         self._read = True
         body = b"".join(self._body) if self._body_size <= BODY_LIMIT else b""
         self._body.clear()
         self.request = read_client_request(body)
-        self._roles, self._chars = roles_and_lengths(self.request)
-        self.request.messages = self.request.input = msgspec.Raw()
+        self._prompt = Prompt(body, self._room)
         self.session = find_session(self.request, self.headers, self._chain)
+        self.lineage = find_lineage(self.headers)
 
     # --- the legs -------------------------------------------------------------------------------
     @property
@@ -210,7 +207,10 @@ class TurnRecord:
     # --- the events -----------------------------------------------------------------------------
     def _send(self, attempt: AttemptRecord, *, final: bool, error: BaseException | None = None) -> None:
         attempt.sent = True
-        self._emit(self._event(attempt, final=final, error=error))
+        answer = attempt.decode.reader if attempt.decode is not None and attempt.decode.ok else None
+        said = answer.answer.said if answer is not None and not answer.skipped else None
+        prompt = self._prompt or Prompt(b"", self._room)
+        self._emit(Untold(self._event(attempt, final=final, error=error), prompt, said))
 
     def _event(self, attempt: AttemptRecord, *, final: bool, error: BaseException | None) -> Attempt:
         prefill, decode = attempt.prefill, attempt.decode
@@ -223,6 +223,9 @@ class TurnRecord:
             model=_model(self.request, prefill, decode),
             session_id=self.session.id if self.session else None,
             session_source=self.session.source if self.session else None,
+            parent_session_id=self.lineage.parent_session_id,
+            agent_id=self.lineage.agent_id,
+            parent_agent_id=self.lineage.parent_agent_id,
             prefill=attempt.turn_handle,
             x_request_id=first.x_request_id if first else None,
             handle_given=prefill.request.handle if prefill else None,
@@ -233,9 +236,6 @@ class TurnRecord:
             error_stage=stage,
             streamed=bool(decode.request.stream if decode else self.request.stream),
             input_tokens=prefill.reader.answer.input_tokens if prefill else None,
-            last_role=self._roles[-1] if self._roles else None,
-            message_roles=self._roles,
-            message_chars=self._chars,
             started_wall_ns=self._wall_ns,
             caller_trace_id=self.caller.trace_id if self.caller else None,
             caller_span_id=self.caller.span_id if self.caller else None,

@@ -19,6 +19,10 @@ HEADERS: Final = (
 )
 """Headers that name a session, first match wins. ``user`` and its like name a person, so they are not here."""
 
+PARENT_HEADERS: Final = ("x-dynamo-parent-session-id",)
+AGENT_HEADERS: Final = ("x-claude-code-agent-id",)
+PARENT_AGENT_HEADERS: Final = ("x-claude-code-parent-agent-id",)
+
 CHAIN_LIMIT: Final = 50_000
 
 
@@ -27,6 +31,14 @@ class Session(NamedTuple):
 
     id: str
     source: str
+
+
+class Lineage(NamedTuple):
+    """Which agent asks, and who started it; what a client does not say is None."""
+
+    parent_session_id: str | None = None
+    agent_id: str | None = None
+    parent_agent_id: str | None = None
 
 
 class ResponseChain:
@@ -72,6 +84,15 @@ def find_session(request: ClientRequest, headers: Mapping[str, str], chain: Resp
     if isinstance(request.vllm_xargs, dict) and (found := _text(request.vllm_xargs.get("session_id"))):
         return Session(found, "body.vllm_xargs.session_id")
     return None
+
+
+def find_lineage(headers: Mapping[str, str]) -> Lineage:
+    """``headers`` have lower-case names."""
+    return Lineage(*(_first(headers, names) for names in (PARENT_HEADERS, AGENT_HEADERS, PARENT_AGENT_HEADERS)))
+
+
+def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((found for name in names if (found := _text(headers.get(name)))), None)
 
 
 def _text(value: Any) -> str | None:

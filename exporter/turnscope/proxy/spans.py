@@ -18,8 +18,10 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from turnscope import semconv
 from turnscope.model import Attempt
+from turnscope.proxy.outgoing import Outgoing
 from turnscope.proxy.record import TraceIds
-from turnscope.proxy.requests import generates
+from turnscope.proxy.requests import LegRequest, generates
+from turnscope.proxy.sessions import Session
 
 _W3C: Final = TraceContextTextMapPropagator()
 
@@ -145,7 +147,7 @@ class TurnSpans:
             if ids.is_valid and not ids.is_remote:
                 self._span = around
 
-    def start_leg(self, leg: str, request: Any, url: Any, session_id: str | None) -> Span | None:
+    def start_leg(self, leg: str, request: LegRequest, to: Outgoing, session: Session | None) -> Span | None:
         """A CLIENT span, child of the SERVER span; None when nobody wants spans."""
         tracer = self._tracing.tracer()
         if tracer is None:
@@ -154,16 +156,16 @@ class TurnSpans:
         model = request.model if isinstance(request.model, str) else None
         attributes: dict[str, str | int] = {
             "http.request.method": "POST",
-            "server.address": str(url.host),
+            "server.address": to.host,
             "turnscope.leg": leg,
             semconv.OPERATION_NAME: "chat",
         }
-        if url.port:
-            attributes["server.port"] = int(url.port)
+        if to.port:
+            attributes["server.port"] = to.port
         if model:
             attributes[semconv.REQUEST_MODEL] = model
-        if session_id:
-            attributes[semconv.CONVERSATION_ID] = session_id
+        if session is not None:
+            attributes[semconv.CONVERSATION_ID] = session.id
         return tracer.start_span(f"chat {model}" if model else "chat", parent, SpanKind.CLIENT, attributes)
 
     def inject(self, headers: MutableMapping[str, str], leg: Span | None) -> None:
@@ -203,6 +205,7 @@ def _attributes(event: Attempt) -> dict[str, Any]:
         semconv.OPERATION_NAME: "chat",
         semconv.REQUEST_MODEL: event.model,
         semconv.CONVERSATION_ID: event.session_id,
+        semconv.AGENT_ID: event.agent_id,
         semconv.INPUT_TOKENS: event.input_tokens,
         semconv.OUTPUT_TOKENS: event.output_tokens,
         semconv.FINISH_REASON: [event.finish_reason] if event.finish_reason else None,

@@ -1,0 +1,258 @@
+"""What is told of messages: roles, lengths and keyed digests, whatever the body is; never text."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from turnscope.decode.codec import MAX_LIST
+from turnscope.marks import MARK_BYTES, Keys
+from turnscope.model import Attempt
+from turnscope.proxy.messages import Prompt, Room, Told, Untold, tell
+from turnscope.proxy.said import Said
+
+KEYS = Keys(b"secret")
+SYSTEM = {"role": "system", "content": "You are careful."}
+ASK = {"role": "user", "content": "What is new?"}
+ANSWER = {"role": "assistant", "content": "Nothing."}
+
+
+def told(messages: Any, keys: Keys | None = KEYS, key: str = "messages", **fields: Any) -> Told:
+    return tell(json.dumps({key: messages, **fields}).encode(), keys)
+
+
+def digests(packed: bytes) -> list[bytes]:
+    return [packed[at : at + MARK_BYTES] for at in range(0, len(packed), MARK_BYTES)]
+
+
+def sizes(messages: Any, key: str = "messages") -> list[tuple[str, int]]:
+    found = told(messages, None, key)
+    return list(zip(found.roles, found.chars, strict=True))
+
+
+def test_roles_and_lengths_count_characters_not_bytes() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "get", "arguments": '{"q":1}'}}
+    assert sizes(
+        [
+            {"role": "system", "content": "héllo"},
+            {"role": "user", "content": [{"type": "text", "text": "abc"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "assistant", "content": None, "reasoning_content": "mm", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "a", "content": "42"},
+            {"content": "?"},
+            "not a message",
+        ]
+    ) == [("system", 5), ("user", 3), ("assistant", 12), ("tool", 2), ("unknown", 1)]
+
+
+def test_results_of_tools_have_the_role_tool_in_every_api() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "four"}
+    assert sizes([{"role": "user", "content": [result]}]) == [("tool", 4)]
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "12345"},
+    ]
+    assert sizes(items, "input") == [("user", 2), ("assistant", 3), ("tool", 5)]
+    assert sizes("just text", "input") == [("user", 9)]
+
+
+def test_of_very_many_messages_the_newest_are_kept() -> None:
+    found = told([{"role": "user", "content": "x" * i} for i in range(MAX_LIST + 2)])
+    assert (len(found.roles), found.chars[-1]) == (MAX_LIST, MAX_LIST + 1)
+    assert len(found.digests) == MAX_LIST * MARK_BYTES
+
+
+def test_each_message_has_its_own_digest_wherever_it_stands() -> None:
+    before, now = told([SYSTEM, ASK]), told([SYSTEM, ASK, ANSWER, ASK])
+    assert digests(now.digests)[:2] == digests(before.digests)
+    assert digests(now.digests)[3] == digests(now.digests)[1]
+    assert len(set(digests(now.digests))) == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {**SYSTEM, "content": "You are careful!"},
+        {**SYSTEM, "role": "developer"},
+        {"role": "system", "content": "You are ", "reasoning": "careful."},
+    ],
+)
+def test_another_role_or_text_of_the_same_length_is_another_digest(other: dict[str, str]) -> None:
+    one, same = told([SYSTEM]), told([other])
+    assert one.chars == same.chars
+    assert one.digests != same.digests
+
+
+def test_digests_compare_only_under_one_key_and_need_one() -> None:
+    assert told([SYSTEM], Keys(b"other")).digests != told([SYSTEM]).digests
+    assert told([SYSTEM], Keys(b"secret")).digests == told([SYSTEM]).digests
+    assert told([SYSTEM], None).digests == b""
+
+
+def test_fields_that_are_rendered_too_are_told_beside_the_messages() -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {"name": "g"}}]
+    found = told([ASK], tools=tools, chat_template_kwargs={"enable_thinking": True}, model="m", temperature=1)
+    assert found.part_names == ["tools", "parameters"]
+    turned = told([ASK], tools=tools[::-1], chat_template_kwargs={"enable_thinking": True})
+    assert found.part_chars == turned.part_chars
+    assert digests(found.part_digests)[0] != digests(turned.part_digests)[0]
+    assert digests(found.part_digests)[1] == digests(turned.part_digests)[1]
+    assert told("Once", key="prompt").part_names == ["prompt"]
+    assert told([ASK], system="s").part_names == ["system"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'"x"', b"\xff", b'{"messages": {}}', b"[" * 100_000])
+def test_of_what_is_no_request_nothing_is_told(body: bytes) -> None:
+    assert tell(body, KEYS) == Told([], [], b"", [], [], b"")
+
+
+JSON = st.recursive(
+    st.sampled_from([None, True, 3, 1.5, "", "text", "tool_result", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["role", "content", "type", "text", "tool_calls", "function"]), inner)
+    ),
+)
+
+
+@settings(deadline=None)
+@given(JSON)
+def test_no_shape_of_messages_makes_the_reader_fail(messages: Any) -> None:
+    found = told(messages)
+    assert len(found.roles) == len(found.chars) == len(found.digests) // MARK_BYTES
+
+
+def test_a_history_is_read_in_slices() -> None:
+    pauses: list[None] = []
+    body = json.dumps({"messages": [{"role": "user", "content": "x" * 10_000}] * 100}).encode()
+    tell(body, KEYS, lambda: pauses.append(None))
+    assert len(pauses) >= 50
+
+
+# --- what waits ---------------------------------------------------------------------------------------
+def body_of(size: int) -> bytes:
+    return json.dumps({"messages": [{"role": "user", "content": "x" * size}]}).encode()
+
+
+def test_a_body_waits_until_it_is_told_and_is_then_let_go() -> None:
+    room = Room(10_000)
+    prompt = Prompt(body_of(5_000), room)
+    assert room.left < 5_000
+    first = prompt.told(KEYS, lambda: None)
+    assert (first.chars, room.left) == ([5_000], 10_000)
+    assert prompt.told(KEYS, lambda: None) is first
+
+
+def test_a_body_that_finds_no_room_is_told_at_once_without_digests() -> None:
+    room = Room(10_000)
+    first, second = Prompt(body_of(8_000), room), Prompt(body_of(8_000), room)
+    found = second.told(KEYS, lambda: None)
+    assert (found.chars, found.digests) == ([8_000], b"")
+    assert len(first.told(KEYS, lambda: None).digests) == MARK_BYTES
+
+
+def test_a_body_that_is_never_told_leaves_its_room() -> None:
+    room = Room(10_000)
+    prompt = Prompt(body_of(5_000), room)
+    del prompt
+    gc.collect()
+    assert room.left == 10_000
+
+
+# --- the answer ---------------------------------------------------------------------------------------
+def filled(said: Said | None, keys: Keys | None = KEYS) -> Attempt:
+    event = Attempt(proxy_turn_id="t")
+    return Untold(event, Prompt(json.dumps({"messages": [ASK]}).encode(), Room()), said).fill(keys, lambda: None)
+
+
+def said(content: str, reasoning: str = "", calls: Any = None) -> Said:
+    answer = Said()
+    answer.add(0, content, reasoning, calls)
+    return answer
+
+
+def as_history(**message: Any) -> bytes:
+    return told([{"role": "assistant", **message}]).digests
+
+
+@pytest.mark.parametrize(
+    ("answer", "reasoning"),
+    [
+        (said("\n\nFour.", "two and two"), 11),
+        (said("<think>two and two</think>\n\nFour."), 26),
+        (said("two and two</think>\n\nFour."), 19),
+    ],
+)
+def test_an_answer_is_recognised_in_a_history_with_and_without_its_reasoning(answer: Said, reasoning: int) -> None:
+    event = filled(answer)
+    message = answer.message()
+    assert message is not None
+    whole, spoken, bare = digests(event.answer_digests)
+    assert whole == as_history(**message)
+    assert spoken == as_history(content="\n\nFour.")
+    assert bare == as_history(content="Four.")
+    assert event.answer_reasoning_chars == reasoning
+    assert event.answer_chars == sum(len(text) for text in (message["content"], message["reasoning_content"]))
+    assert event.digest_key_id == KEYS.id
+
+
+def test_tool_calls_are_put_together_from_their_pieces() -> None:
+    answer = Said()
+    answer.add(0, None, None, [{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}])
+    answer.add(0, None, None, [{"index": 0, "function": {"arguments": '{"a"'}}])
+    answer.add(0, None, None, [{"index": 1, "function": {"name": "g", "arguments": "{}"}}])
+    answer.add(0, None, None, [{"index": 0, "function": {"arguments": ": 1}"}}])
+    calls = [{"function": {"name": "f", "arguments": '{"a": 1}'}}, {"function": {"name": "g", "arguments": "{}"}}]
+    assert digests(filled(answer).answer_digests)[0] == as_history(content=None, tool_calls=calls)
+
+
+def test_nothing_is_told_of_an_answer_that_is_none_or_not_one() -> None:
+    several = said("a")
+    several.add(1, "b", None, None)
+    forgotten = said("a")
+    forgotten.forget()
+    for answer in (None, Said(), said(""), several, forgotten):
+        event = filled(answer)
+        assert (event.answer_chars, event.answer_reasoning_chars, event.answer_digests) == (None, None, b"")
+
+
+def test_without_a_key_lengths_are_told_and_no_digest() -> None:
+    event = filled(said("Four.", "hm"), None)
+    assert (event.message_roles, event.message_chars, event.last_role) == (["user"], [12], "user")
+    assert (event.answer_chars, event.answer_reasoning_chars) == (7, 2)
+    assert (event.message_digests, event.answer_digests, event.digest_key_id) == (b"", b"", "")
+
+
+def test_the_answer_reader_keeps_a_streamed_and_a_plain_answer_alike() -> None:
+    from turnscope.proxy.answer import AnswerReader
+
+    streamed = AnswerReader("text/event-stream")
+    deltas: list[dict[str, Any]] = [
+        {"role": "assistant", "content": ""},
+        {"reasoning_content": "h"},
+        {"reasoning_content": "m"},
+        {"content": "Fo"},
+        {"content": "ur.", "tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{}"}}]},
+    ]
+    for number, delta in enumerate(deltas):
+        finish = "stop" if number == len(deltas) - 1 else None
+        event = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        streamed.feed(b"data: " + msgspec.json.encode(event) + b"\n\n")
+    message = {
+        "role": "assistant",
+        "reasoning_content": "hm",
+        "content": "Four.",
+        "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+    }
+    plain = AnswerReader("application/json")
+    plain.feed(msgspec.json.encode({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
+    plain.finish()
+    one, other = filled(streamed.answer.said), filled(plain.answer.said)
+    assert one.answer_digests == other.answer_digests
+    assert digests(one.answer_digests)[0] == told([message]).digests
