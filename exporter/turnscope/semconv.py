@@ -36,6 +36,7 @@ class EventName(StrEnum):
     HOLD_USE = "turnscope.hold_use"
     TRANSFER = "turnscope.transfer"
     ATTEMPT = "turnscope.attempt"
+    DIGEST = "turnscope.digest"
 
 
 # --- closed vocabularies --------------------------------------------------------------------------

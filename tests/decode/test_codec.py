@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from turnscope import semconv
-from turnscope.decode import codec
-from turnscope.model import Emitter, Engine, Event, Handle, Request
+from turnscope.decode import codec, jsonlines
+from turnscope.model import Digest, Emitter, Engine, Event, Handle, Request
 
 EMITTER = Emitter(id="00" * 8, kind="engine", pid=7, host="h", version="0")
 ENGINE = Engine(id="p", generation="ab", role="prefill", block_size=128, bidirectional=True)
@@ -89,3 +89,27 @@ def test_a_refused_value_is_not_repeated_to_the_sender() -> None:
     decoded = codec.decode(message)
     assert decoded.events == []
     assert "CANARY" not in repr(decoded)
+
+
+def _digest(**changes: object) -> Event:
+    fields = {"request_id": "d1", "leg": semconv.Leg.DECODE, "tokens": 3, "input_tokens": 2, "marks": b"\xff\x00" * 4}
+    return Event(emitter=EMITTER, engine=ENGINE, seq=1, wall_ns=2, mono_ns=3, body=Digest(**{**fields, **changes}))
+
+
+def test_bytes_survive_the_round_trip_over_the_wire_and_as_a_line() -> None:
+    event = _digest(chunks=bytes(range(256)), key_id="ab", anchor_tokens=3)
+    message = codec.encode([event], observed_ns=9)
+    assert codec.decode(message).events == [event]
+    assert codec.decode(jsonlines.read(jsonlines.write([event], 9))).events == [event]
+
+
+def test_more_bytes_than_a_digest_can_have_are_refused() -> None:
+    decoded = codec.decode(codec.encode([_digest(marks=bytes(codec.MAX_BLOB + 1))], observed_ns=9))
+    assert decoded.events == []
+    assert decoded.rejected == [f"turnscope.digest: turnscope.digest.marks: more than {codec.MAX_BLOB} bytes"]
+
+
+def test_a_digest_has_its_turns_or_its_holds_trace_id() -> None:
+    message = codec.encode([_digest(), _digest(leg=semconv.Leg.PREFILL)], observed_ns=9)
+    ids = [r.trace_id for r in message.resource_logs[0].scope_logs[0].log_records]
+    assert ids == [semconv.hold_key("p", "d1"), semconv.turn_key("p", "d1")]

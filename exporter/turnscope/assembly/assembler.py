@@ -23,6 +23,7 @@ from turnscope.assembly.turns import Turns
 from turnscope.model import (
     AssemblyStatus,
     Attempt,
+    Digest,
     EngineState,
     Event,
     Fact,
@@ -104,7 +105,7 @@ class Assembler:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"
         engine = self._engines.name(event.engine.id if event.engine else None)
         match body:
-            case Heartbeat() | EngineState():
+            case Heartbeat() | EngineState() | Digest():
                 return
             case Request():
                 generation = event.engine.generation if event.engine else ""

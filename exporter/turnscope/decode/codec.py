@@ -20,11 +20,26 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from turnscope import semconv
-from turnscope.model import BODIES, Attempt, Body, Emitter, Engine, Event, Handle, Hold, HoldUse, Request, Transfer
+from turnscope.model import (
+    BODIES,
+    Attempt,
+    Body,
+    Digest,
+    Emitter,
+    Engine,
+    Event,
+    Handle,
+    Hold,
+    HoldUse,
+    Request,
+    Transfer,
+)
 
 MAX_TEXT: Final = 256
 """Longer strings (ids from clients can be 1 MB) are cut and end in a hash of the whole."""
 MAX_LIST: Final = 4096
+MAX_BLOB: Final = 2**20
+"""Bytes of a ``bytes`` field: digests of a million tokens stay below it."""
 MAX_INT: Final = 2**60
 """Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
 MAX_NS: Final = 2**62
@@ -58,7 +73,7 @@ class _Field(msgspec.Struct):
     name: str
     key: str
     kind: str
-    """``str, int, float, bool, strs, ints`` or ``handle``."""
+    """``str, int, float, bool, bytes, strs, ints`` or ``handle``."""
     default: Any
     convert: Callable[[Any], Any] | None = None
 
@@ -127,7 +142,7 @@ class Attribute(msgspec.Struct, frozen=True):
 
     key: str
     kind: str
-    """``str, int, float, bool, strs`` or ``ints``."""
+    """``str, int, float, bool, bytes, strs`` or ``ints``."""
     field: str
     """The struct's field; a handle's is ``<field>.<part>``."""
 
@@ -159,6 +174,8 @@ def _put(out: Any, key: str, value: Any, kind: str, pause: Callable[[], None] = 
         item.value.bool_value = value
     elif kind == "float":
         item.value.double_value = value
+    elif kind == "bytes":
+        item.value.bytes_value = value
     elif kind == "ints":
         values = item.value.array_value.values
         for position, v in enumerate(value[:MAX_LIST]):
@@ -196,7 +213,9 @@ def record_key(engine: Engine | None, body: Body) -> bytes:
     match body:
         case Request(leg=semconv.Leg.DECODE, handle_in=Handle() as handle):
             return semconv.turn_key(handle.engine_id, handle.request_id)
-        case Request():
+        case Digest(leg=semconv.Leg.DECODE):
+            return semconv.hold_key(engine_id, body.request_id)
+        case Request() | Digest():
             return semconv.turn_key(engine_id, body.request_id)
         case Transfer(direction=semconv.Direction.HANDOFF) if body.remote_engine_id and body.remote_request_id:
             return semconv.turn_key(body.remote_engine_id, body.remote_request_id)
@@ -263,7 +282,13 @@ def encode(events: Iterable[Event], *, observed_ns: int) -> ExportLogsServiceReq
 
 
 # --- decode -----------------------------------------------------------------------------------------
-_WIRE: Final = {"string_value": "str", "int_value": "int", "double_value": "float", "bool_value": "bool"}
+_WIRE: Final = {
+    "string_value": "str",
+    "int_value": "int",
+    "double_value": "float",
+    "bool_value": "bool",
+    "bytes_value": "bytes",
+}
 
 
 def _in_range(number: int, key: str) -> int:
@@ -278,6 +303,8 @@ def _read(value: AnyValue, kind: str, key: str) -> Any:
     wire = _WIRE.get(which or "")
     if which is not None and kind == wire:
         got = getattr(value, which)
+        if kind == "bytes" and len(got) > MAX_BLOB:
+            raise BadEvent(f"{key}: more than {MAX_BLOB} bytes")
         return _in_range(got, key) if kind == "int" else bounded(got) if kind == "str" else got
     if kind == "float" and wire == "int":
         return float(value.int_value)

@@ -7,19 +7,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.model import (
-    Attempt,
-    Contribution,
-    Emitter,
-    Engine,
-    EngineState,
-    Event,
-    Heartbeat,
-    Hold,
-    HoldUse,
-    Request,
-    Transfer,
-)
+from turnscope.model import AnyBody, Contribution, Emitter, Engine, Event
 
 
 class Entry(msgspec.Struct, array_like=True):
@@ -29,7 +17,7 @@ class Entry(msgspec.Struct, array_like=True):
     seq: int
     wall_ns: int
     mono_ns: int
-    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+    body: AnyBody
 
 
 class Batch(msgspec.Struct, array_like=True, tag="b"):

@@ -16,8 +16,10 @@ from turnscope.model.counted import (
 )
 from turnscope.model.events import (
     BODIES,
+    AnyBody,
     Attempt,
     Body,
+    Digest,
     EngineState,
     Event,
     Handle,
@@ -45,10 +47,12 @@ from turnscope.model.status import (
 
 __all__ = [
     "BODIES",
+    "AnyBody",
     "AssemblyStatus",
     "Attempt",
     "Body",
     "Contribution",
+    "Digest",
     "Emitter",
     "EmitterStatus",
     "Engine",

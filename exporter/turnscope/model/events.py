@@ -189,7 +189,33 @@ class Attempt(Body, kw_only=True):
     server_span_id: str | None = None
 
 
-BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Attempt)
+class Digest(Body, kw_only=True):
+    """What a request's tokens were, to be compared and not to be read. Sent after its end, once it is computed.
+
+    Keyed by (engine of the batch, request_id). ``turnscope.marks`` makes and compares them; where the marks stand
+    follows from ``tokens`` and ``anchor_tokens``.
+    """
+
+    EVENT = EventName.DIGEST
+    request_id: str
+    leg: Leg
+    tokens: int
+    """How many ids it covers: the prompt and, unless on P, the answer's tokens whose KV exists."""
+    input_tokens: int
+    key_id: str = ""
+    """Hex; digests compare only under one key. Empty where there are no marks."""
+    marks: bytes = b""
+    """8 bytes a mark, chained: each stands for everything before it, LoRA, salt, media and model included."""
+    anchor_tokens: int | None = None
+    """Round what the marks are fine: on P the length of the given handle, on D what it holds."""
+    chunks: bytes = b""
+    """8 bytes a chunk, whose ends its content decides: 6 of its digest, 2 of its length. For what was rewritten."""
+    unverifiable: str | None = None
+    """Why there are no marks: ``prompt_embeds, media, too_long, dropped, strange_ids``; never taken for equal."""
+
+
+AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt | Digest
+BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Attempt, Digest)
 
 
 class Event(msgspec.Struct, kw_only=True):
@@ -202,4 +228,4 @@ class Event(msgspec.Struct, kw_only=True):
     """Numbered per emitter from 1, before any drop."""
     wall_ns: int
     mono_ns: int
-    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+    body: AnyBody

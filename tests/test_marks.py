@@ -1,0 +1,221 @@
+"""Two digests tell how far their tokens agree, and what of one was seen in the other at another place."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnscope import marks
+from turnscope.marks import Keys, Marker, Media, Shared
+from turnscope.model import Digest
+from turnscope.semconv import Leg
+
+KEYS = Keys(b"secret")
+VOCABULARY = 150_000
+
+
+def text(size: int, salt: int = 0) -> list[int]:
+    """Tokens as a language has them: few are frequent, most are rare."""
+    rng = random.Random(salt)
+    return [int(rng.paretovariate(0.7) * 20) % VOCABULARY for _ in range(size)]
+
+
+def digest(ids: list[int], **changes: Any) -> Digest:
+    fields = {"request_id": "r", "leg": Leg.PREFILL, "input_tokens": len(ids), "keys": KEYS, **changes}
+    return marks.digest(ids, fields.pop("keys"), **fields)
+
+
+def held(ids: list[int], **changes: Any) -> Digest:
+    """What D sends: its anchor is what it holds."""
+    return digest(ids, leg=Leg.DECODE, anchor_tokens=len(ids), **changes)
+
+
+# --- positions ----------------------------------------------------------------------------------------
+def test_marks_are_coarse_and_fine_before_the_end_and_the_anchor_and_stand_at_both() -> None:
+    places = marks.positions(3000, 1599)
+    assert [p for p in places if p <= 1087] == [256, 512, 768, 1024]
+    assert [p for p in places if 1087 < p <= 1600] == [*range(1088, 1600, 16), 1599]
+    assert [p for p in places if p > 1600] == [1792, 2048, 2304, *range(2496, 3000, 16), 3000]
+
+
+def test_an_anchor_beyond_what_exists_is_taken_as_the_end() -> None:
+    assert marks.positions(1000, 1599) == marks.positions(1000, 1000) == marks.positions(1000, None)
+
+
+@given(tokens=st.integers(0, 5000), anchor=st.none() | st.integers(0, 6000))
+def test_positions_ascend_within_the_tokens_and_end_at_their_end(tokens: int, anchor: int | None) -> None:
+    places = marks.positions(tokens, anchor)
+    assert places == sorted(set(places))
+    assert all(0 < p <= tokens for p in places)
+    assert places[-1:] == ([tokens] if tokens else [])
+
+
+# --- common prefix ------------------------------------------------------------------------------------
+def test_a_faithful_continuation_agrees_to_the_last_held_token() -> None:
+    ids = text(1650)
+    assert marks.common_prefix(held(ids[:1599]), digest(ids, anchor_tokens=1599)) == Shared(1599, None)
+
+
+def test_one_changed_token_is_bounded_from_both_sides() -> None:
+    ids = text(1650)
+    for place in (0, 140, 1000, 1300, 1598):
+        changed = [*ids[:place], ids[place] + 1, *ids[place + 1 :]]
+        found = marks.common_prefix(held(ids[:1599]), digest(changed, anchor_tokens=1599))
+        assert found is not None
+        assert found.high is not None
+        assert found.low <= place < found.high
+        assert found.high - found.low <= (marks.FINE if place > 1599 - marks.TAIL else marks.STRIDE)
+
+
+@given(data=st.data())
+def test_bounds_always_hold_the_first_token_that_differs(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 3000))
+    ids = text(size)
+    place = data.draw(st.integers(0, size - 1))
+    mine, theirs = (
+        ids[: data.draw(st.integers(place + 1, size))],
+        [*ids[:place], *text(data.draw(st.integers(1, 2000)), 1)],
+    )
+    theirs[place] = ids[place] + 1
+    anchor = data.draw(st.none() | st.just(len(mine)) | st.integers(0, 3000))
+    found = marks.common_prefix(held(mine), digest(theirs, anchor_tokens=anchor))
+    assert found is not None
+    assert found.low <= place
+    assert found.high is None or place < found.high
+
+
+def test_without_an_anchor_the_beginning_shared_is_known_to_within_a_chunk() -> None:
+    ids = text(4000)
+    found = marks.common_prefix(held(ids[:2500]), digest(ids))
+    assert found is not None
+    assert found.high is None
+    assert 2500 - 200 < found.low <= 2500
+
+
+def test_other_seeds_share_nothing_though_the_tokens_are_equal() -> None:
+    ids = text(700)
+    other = digest(ids, seed=marks.seed("lora", None))
+    found = marks.common_prefix(digest(ids), other)
+    assert found is not None
+    assert found.low == 0
+    assert found.high is not None
+    assert marks.seen_elsewhere(other, [digest(ids)]) == 0
+
+
+def test_digests_under_other_keys_and_unverifiable_ones_are_never_compared() -> None:
+    ids = text(700)
+    mine = digest(ids)
+    for other in (
+        digest(ids, keys=Keys(b"another")),
+        Digest(request_id="r", leg=Leg.PREFILL, tokens=700, input_tokens=700, unverifiable="prompt_embeds"),
+        Digest(request_id="r", leg=Leg.PREFILL, tokens=700, input_tokens=700),
+    ):
+        assert marks.common_prefix(mine, other) is None
+        assert marks.seen_elsewhere(mine, [other]) == 0
+
+
+def test_marks_that_do_not_fit_their_positions_say_nothing() -> None:
+    ids = text(700)
+    broken = digest(ids)
+    broken.marks, broken.chunks = broken.marks[:-3], b""
+    assert marks.common_prefix(broken, digest(ids)) == Shared(0, None)
+
+
+# --- what was seen elsewhere --------------------------------------------------------------------------
+def test_an_early_edit_displaces_the_rest_and_nearly_all_of_it_is_found_again() -> None:
+    ids = text(10_000)
+    edited = [*ids[:140], 5, 6, 7, *ids[141:]]
+    earlier = held(ids)
+    found = marks.common_prefix(earlier, digest(edited))
+    assert found is not None
+    assert found.low <= 140
+    assert 0.93 * len(edited) < marks.seen_elsewhere(digest(edited), [earlier]) <= len(edited) - 140
+
+
+def test_a_faithful_continuation_was_seen_nowhere_else() -> None:
+    ids = text(6000)
+    assert marks.seen_elsewhere(digest(ids, anchor_tokens=4000), [digest(ids[:2000]), held(ids[:4000])]) == 0
+
+
+def test_what_stands_twice_counts_as_often_as_it_was_displaced() -> None:
+    part = text(3000, 1)
+    earlier = held([*text(500, 2), *part])
+    once = marks.seen_elsewhere(digest([*text(700, 3), *part]), [earlier])
+    twice = marks.seen_elsewhere(digest([*text(700, 3), *part, *part]), [earlier, earlier])
+    assert 2500 < once <= 3000
+    assert twice == pytest.approx(once, abs=200)
+
+
+# --- media --------------------------------------------------------------------------------------------
+def test_an_image_counts_from_where_it_stands_and_not_before() -> None:
+    ids = [*text(1000), *[7] * 576, *text(500, 1)]
+    one = digest(ids, media=[Media(1000, 576, "aa")])
+    other = digest(ids, media=[Media(1000, 576, "bb")])
+    found = marks.common_prefix(one, other)
+    assert found is not None
+    assert found.high is not None
+    assert found.low <= 1000 < found.high
+    assert found.low > 700
+    assert marks.common_prefix(one, digest(ids, media=[Media(1000, 576, "aa")])) == Shared(len(ids), None)
+
+
+def test_a_later_image_leaves_what_came_before_it_alone() -> None:
+    ids = text(1000)
+    with_image = digest([*ids, *[7] * 64, *text(100, 1)], media=[Media(1000, 64, "aa")], anchor_tokens=1000)
+    assert marks.common_prefix(held(ids), with_image) == Shared(1000, None)
+
+
+def test_a_displaced_image_is_found_again_and_another_is_not() -> None:
+    ids = [*text(300), *[7] * 2000]
+    moved = [*text(310, 1), *[7] * 2000]
+    earlier = held(ids, media=[Media(300, 2000, "aa")])
+    assert marks.seen_elsewhere(digest(moved, media=[Media(310, 2000, "aa")]), [earlier]) == 2000
+    assert marks.seen_elsewhere(digest(moved, media=[Media(310, 2000, "bb")]), [earlier]) == 0
+
+
+# --- computing ----------------------------------------------------------------------------------------
+@given(cuts=st.lists(st.integers(0, 2500), max_size=8), salt=st.integers(0, 3))
+def test_slices_of_any_length_make_the_same_digest(cuts: list[int], salt: int) -> None:
+    ids, media = text(2500, salt), [Media(100, 40, "a"), Media(120, 400, "b"), Media(2400, 100, "c")]
+    whole = digest(ids, anchor_tokens=1100, media=media)
+    marker = Marker(KEYS, b"", 2500, 1100, media)
+    edges = sorted({0, 2500, *cuts})
+    for start, end in itertools.pairwise(edges):
+        marker.feed(ids[start:end])
+    assert marker.result() == (whole.marks, whole.chunks)
+
+
+@pytest.mark.parametrize("ids", [[0] * 5000, [7, 8] * 3000, text(5000), [*range(4000)]])
+def test_chunks_cover_everything_and_keep_their_bounds(ids: list[int]) -> None:
+    found = list(marks.chunks_of(digest(ids)))
+    assert [found[0].start, found[-1].end] == [0, len(ids)]
+    assert all(a.end == b.start for a, b in itertools.pairwise(found))
+    assert all(marks.SHORTEST <= c.end - c.start <= marks.LONGEST for c in found[:-1])
+
+
+def test_a_digest_costs_few_bytes_a_token() -> None:
+    made = digest(text(100_000), anchor_tokens=90_000)
+    assert len(made.marks) + len(made.chunks) < 0.2 * made.tokens
+
+
+@pytest.mark.parametrize("bad", [[-1], [2**32], ["a"], [None]])
+def test_what_is_no_token_id_is_refused(bad: list[Any]) -> None:
+    with pytest.raises((OverflowError, TypeError)):
+        Marker(KEYS, b"", 1, None).feed(bad)
+
+
+def test_a_missing_part_of_the_seed_is_unlike_an_empty_one_and_parts_do_not_run_together() -> None:
+    seeds = [marks.seed(None, "a"), marks.seed("", "a"), marks.seed("a", None), marks.seed("a", "")]
+    assert len(set(seeds)) == 4
+    assert marks.seed("ab", "c") != marks.seed("a", "bc")
+
+
+def test_the_keys_name_does_not_tell_the_key() -> None:
+    assert KEYS.id == Keys(b"secret").id != Keys(b"secret2").id
+    assert b"secret".hex() not in KEYS.id
+    assert len(KEYS.id) == 16
