@@ -125,13 +125,13 @@ def common_prefix(held: Digest, prompt: Digest) -> Shared | None:
     return Shared(low, high)
 
 
-def seen_elsewhere(prompt: Digest, earlier: Iterable[Digest]) -> int:
+def seen_elsewhere(prompt: Digest, earlier: Iterable[Digest], *, start: int = 0, end: int | None = None) -> int:
     """Tokens of ``prompt`` past the beginning that it shares with any of ``earlier``, seen there at another place.
 
-    Whole chunks only, each as often as it was seen past what the two share: what still stands in its place was not
-    displaced. Digests that cannot be compared count for nothing.
+    Only those from ``start`` to before ``end`` count. Whole chunks only, each as often as it was seen past what the two
+    share: what still stands in its place was not displaced. Digests that cannot be compared count for nothing.
     """
-    shared = 0
+    shared = start
     displaced: Counter[tuple[int, bytes]] = Counter()
     for digest in earlier:
         both = common_prefix(digest, prompt)
@@ -145,7 +145,8 @@ def seen_elsewhere(prompt: Digest, earlier: Iterable[Digest]) -> int:
         size = chunk.end - chunk.start
         if chunk.end > shared and size >= SHORTEST and displaced[size, chunk.digest] > 0:
             displaced[size, chunk.digest] -= 1
-            found += chunk.end - max(chunk.start, shared)
+            last = chunk.end if end is None else min(chunk.end, end)
+            found += max(0, last - max(chunk.start, shared))
     return found
 
 

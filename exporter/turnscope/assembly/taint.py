@@ -7,12 +7,11 @@ the turn is wrong. Blocks hang together by their beginnings, so one mark that a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import Cache, Leg, Spoiled, State
-from turnscope.marks import STRIDE, Shared
+from turnscope.marks import STRIDE, Shared, marks_of
+from turnscope.model import Digest
 
 MAX_MARKS: Final = 4096
 """Remembered of one start of an engine; beyond it the oldest go."""
@@ -28,9 +27,9 @@ def scheduled_ns(leg: Leg) -> int:
 def _first_marks(marks: dict[int, bytes], wrong: Shared) -> dict[int, bytes]:
     """The marks of a prompt that whoever shares its wrong part shares too: to the first that stands at a stride."""
     found: dict[int, bytes] = {}
-    for place in sorted(marks):
+    for place, mark in marks.items():
         if wrong.high is not None and place >= wrong.high:
-            found[place] = marks[place]
+            found[place] = mark
             if place % STRIDE == 0:
                 break
     return found
@@ -39,15 +38,14 @@ def _first_marks(marks: dict[int, bytes], wrong: Shared) -> dict[int, bytes]:
 class Taint:
     """By start of an engine: a restart clears it, since its cache is empty then."""
 
-    def __init__(self, state: State, settings: AssemblySettings) -> None:
+    def __init__(self, state: State) -> None:
         self._state = state
-        self._settings = settings
 
     def _cache(self, leg: Leg) -> Cache:
         return self._state.caches.setdefault(f"{leg.engine_id}/{leg.generation}", Cache())
 
     # --- asking ---------------------------------------------------------------------------------------
-    def hit(self, turn_id: str, leg: Leg, tokens: int, marks: dict[int, bytes]) -> Shared | None:
+    def hit(self, turn_id: str, leg: Leg, tokens: int, prompt: Digest) -> Shared | None:
         """From where on the leg's local hit of ``tokens`` is of wrong KV; None when it is not known to be."""
         if tokens <= 0:
             return None
@@ -56,8 +54,8 @@ class Taint:
         cache.hits[turn_id] = tokens, at
         while len(cache.hits) > MAX_HITS:
             del cache.hits[next(iter(cache.hits))]
-        for place in sorted(marks) if cache.spoiled else ():
-            found = cache.spoiled.get(marks[place])
+        for place, mark in marks_of(prompt).items() if cache.spoiled else ():
+            found = cache.spoiled.get(mark)
             if place <= tokens and found is not None and found.turn_id != turn_id and found.since_ns < at:
                 return Shared(found.low, place)
         return None
@@ -68,10 +66,8 @@ class Taint:
         return found[1] if found is not None else None
 
     # --- telling --------------------------------------------------------------------------------------
-    def note(
-        self, turn_id: str, legs: list[Leg], holds: set[str], marks: dict[int, bytes], wrong: Shared | None
-    ) -> set[str]:
-        """A turn had wrong KV from ``wrong`` on, or none after all; turns that it concerns."""
+    def hold(self, turn_id: str, holds: set[str], wrong: Shared | None) -> set[str]:
+        """A turn left holds that are wrong from ``wrong`` on, or are not after all; turns that used them."""
         touched: set[str] = set()
         for hold in holds:
             before = self._state.wrong_holds.pop(hold, None)
@@ -80,21 +76,19 @@ class Taint:
                 self._state.wrong_holds[hold] = after
             if before != after:
                 touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
-        places = _first_marks(marks, wrong) if wrong is not None else {}
-        for leg in legs:
-            touched |= self._file(self._cache(leg), turn_id, scheduled_ns(leg), places, wrong)
-        return touched - {turn_id}
+        return touched
 
-    def _file(
-        self, cache: Cache, turn_id: str, since_ns: int, places: dict[int, bytes], wrong: Shared | None
-    ) -> set[str]:
+    def file(self, turn_id: str, leg: Leg, prompt: Digest, wrong: Shared | None) -> set[str]:
+        """A leg filed wrong KV of its prompt from ``wrong`` on, or did not after all; turns that had hits on it."""
+        places, low = (_first_marks(marks_of(prompt), wrong), wrong.low) if wrong is not None else ({}, 0)
+        cache, since_ns = self._cache(leg), scheduled_ns(leg)
         changed = []
         for mark in [m for m, filed in cache.spoiled.items() if filed.turn_id == turn_id and m not in places.values()]:
             changed.append(cache.spoiled.pop(mark))
-        for place, mark in places.items() if wrong is not None else ():
+        for place, mark in places.items():
             known = cache.spoiled.get(mark)
-            filed = Spoiled(place, since_ns, turn_id, wrong.low)
-            if known is None or known.since_ns > since_ns:
+            filed = Spoiled(place, since_ns, turn_id, low)
+            if known is None or known.since_ns > since_ns or (known.turn_id == turn_id and known != filed):
                 cache.spoiled[mark] = filed
                 changed.append(filed)
         while len(cache.spoiled) > MAX_MARKS:
