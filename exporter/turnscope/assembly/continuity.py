@@ -43,12 +43,15 @@ def _joined(parts: list[Shared]) -> Shared | None:
     return Shared(low, min((part.high for part in parts if part.high is not None and part.high > low), default=None))
 
 
-def _kept(old: Verdict, new: Verdict) -> Verdict:
-    """What was known stays known when the digests that told it have been forgotten since."""
+def _kept(old: Verdict, new: Verdict, *, doubted: bool) -> Verdict:
+    """What was known stays known when what had told it has been forgotten since. ``doubted``: what was inferred is
+    not, since its source was refuted."""
     kept = msgspec.structs.replace(old if old.before is not None and new.before is None else new)
     if old.of_hold and not new.of_hold:
         kept.continues, kept.of_hold = old.continues, True
-    kept.wrong_hold = new.wrong_hold
+    kept.wrong_hold = new.wrong_hold or (None if doubted else old.wrong_hold)
+    kept.wrong_hit = new.wrong_hit or (None if doubted else old.wrong_hit)
+    kept.wrong_decode = new.wrong_decode or (None if doubted else old.wrong_decode)
     return kept
 
 
@@ -59,21 +62,29 @@ class Continuity:
         self._settler = settler
         self._digests = digests
         self._taint = taint
+        self._doubted: set[str] = set()
+        """Turns to be judged again because what they were suspected by was refuted."""
 
     def judge(self, turn: TurnState) -> set[str]:
         """Set the turn's verdict; other turns that are to be judged again because of it."""
         own = self._digests.get(turn.turn_id, turn.turn_id)
         split = turn_split(turn)
-        before, old = found(turn), turn.verdict
+        old = turn.verdict
         verdict = self._compare(turn, own, split)
         verdict.wrong_hold = self._taint.held(used_hold(turn))
         if own is not None:
             self._look_for_taint(turn, own, split, verdict)
-        turn.verdict = _kept(old, verdict) if old is not None else verdict
-        after = found(turn)
-        if before is None and after is None:
+        doubted = turn.turn_id in self._doubted
+        self._doubted.discard(turn.turn_id)
+        turn.verdict = _kept(old, verdict, doubted=doubted) if old is not None else verdict
+        wrong = found(turn)
+        turn.verdict.spread = wrong is not None
+        if wrong is None and (old is None or not old.spread):
             return set()
-        return self._spread(turn, own, after) - {turn.turn_id}
+        touched = self._spread(turn, own, wrong) - {turn.turn_id}
+        if wrong is None:
+            self._doubted |= touched
+        return touched
 
     def _spread(self, turn: TurnState, own: Digest | None, wrong: Mismatch | None) -> set[str]:
         """Note what the turn left that is wrong, or no more; without its digest its caches stay as they were known."""

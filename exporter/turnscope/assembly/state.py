@@ -131,6 +131,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     """P's local hit is of blocks that an earlier mismatch had filed wrongly, from here on."""
     wrong_decode: Shared | None = None
     """D's local hit is."""
+    spread: bool = False
+    """Caches and holds are noted as wrong because of this turn."""
 
 
 class TurnState(msgspec.Struct, kw_only=True):
