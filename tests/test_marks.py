@@ -36,11 +36,9 @@ def held(ids: list[int], **changes: Any) -> Digest:
 
 
 # --- positions ----------------------------------------------------------------------------------------
-def test_marks_are_coarse_and_fine_before_the_end_and_the_anchor_and_stand_at_both() -> None:
+def test_marks_are_fine_before_the_end_and_the_anchor_and_stand_at_both() -> None:
     places = marks.positions(3000, 1599)
-    assert [p for p in places if p <= 1087] == [256, 512, 768, 1024]
-    assert [p for p in places if 1087 < p <= 1600] == [*range(1088, 1600, 16), 1599]
-    assert [p for p in places if p > 1600] == [1792, 2048, 2304, *range(2496, 3000, 16), 3000]
+    assert places == [*range(1088, 1599, 16), 1599, *range(2496, 3000, 16), 3000]
 
 
 def test_an_anchor_beyond_what_exists_is_taken_as_the_end() -> None:
@@ -69,7 +67,7 @@ def test_one_changed_token_is_bounded_from_both_sides() -> None:
         assert found is not None
         assert found.high is not None
         assert found.low <= place < found.high
-        assert found.high - found.low <= (marks.FINE if place > 1599 - marks.TAIL else marks.STRIDE)
+        assert found.high - found.low <= (marks.FINE if place > 1599 - marks.TAIL else marks.LONGEST + 1)
 
 
 @given(data=st.data())
@@ -180,7 +178,7 @@ def test_a_displaced_image_is_found_again_and_another_is_not() -> None:
 
 # --- computing ----------------------------------------------------------------------------------------
 @given(cuts=st.lists(st.integers(0, 2500), max_size=8), salt=st.integers(0, 3))
-def test_slices_of_any_length_make_the_same_digest(cuts: list[int], salt: int) -> None:
+def test_feeding_in_any_slices_makes_the_same_digest(cuts: list[int], salt: int) -> None:
     ids, media = text(2500, salt), [Media(100, 40, "a"), Media(120, 400, "b"), Media(2400, 100, "c")]
     whole = digest(ids, anchor_tokens=1100, media=media)
     marker = Marker(KEYS, b"", 2500, 1100, media)
@@ -219,3 +217,39 @@ def test_the_keys_name_does_not_tell_the_key() -> None:
     assert KEYS.id == Keys(b"secret").id != Keys(b"secret2").id
     assert b"secret".hex() not in KEYS.id
     assert len(KEYS.id) == 16
+
+
+@given(tokens=st.integers(0, 9000), anchor=st.none() | st.integers(0, 9999))
+def test_slices_cover_all_tokens_and_none_is_long_or_makes_many_marks(tokens: int, anchor: int | None) -> None:
+    found = list(marks.slices(tokens, anchor))
+    assert [n for start, end in found for n in range(start, end)] == list(range(tokens))
+    places = marks.positions(tokens, anchor)
+    assert all(sum(start < p <= end for p in places) <= 18 for start, end in found)
+    assert all(end - start <= marks.SLICE for start, end in found)
+
+
+def test_a_chunk_ends_before_each_stop_so_that_what_was_held_is_known_to_the_last_token() -> None:
+    stop = 151_645
+    keys = Keys(b"secret", [stop])
+    ids = [*text(900), stop, *text(50, 1), stop, *text(800, 2)]
+    ends = {chunk.end for chunk in marks.chunks_of(digest(ids, keys=keys))}
+    assert {900, 951} <= ends
+    answered = digest(ids[:951], keys=keys)
+    assert marks.common_prefix(answered, digest(ids, keys=keys)) == Shared(951, None)
+
+
+def test_digests_made_under_other_stops_are_never_compared() -> None:
+    ids = text(700)
+    assert marks.common_prefix(digest(ids), digest(ids, keys=Keys(b"secret", [5]))) is None
+
+
+def test_marks_stand_for_everything_before_them_at_chunk_ends_too() -> None:
+    ids = text(3000)
+    whole, part, other = digest(ids), digest(ids[:1500]), digest([5, *ids[1:]])
+    ends = [chunk.end for chunk in marks.chunks_of(whole) if chunk.end <= 1500]
+    assert ends
+    of_whole, of_part, of_other = (marks.marks_of(d) for d in (whole, part, other))
+    assert all(of_whole[end] == of_part[end] for end in ends)
+    assert not set(of_whole.values()) & set(of_other.values())
+    assert of_part[1500] == marks.marks_of(digest(ids, anchor_tokens=1500))[1500]
+    assert list(of_whole) == sorted(of_whole)

@@ -1,10 +1,11 @@
 """Keyed digests of token sequences: how two of them tell where they part, without any token leaving its process.
 
-A *mark* is 8 bytes of everything up to a position, chained, so that equal marks mean equal beginnings. Marks stand at
-coarse strides, finer over the last tokens before the end and before the anchor, and at both of these exactly. A *chunk*
-is the digest of a stretch that ends where its own content says, so that what moved is found again at another place.
+A sequence falls into *chunks*, which end where their own content says, so that what moved is found again at another
+place, and each has a digest. Between their ends stand *marks*: digests of what lies between the last chunk's end and a
+place, at coarse strides, finer over the last tokens before the end and before the anchor, and at both of these exactly.
+Chunks in their order chain everything: equal chunks and an equal mark after them mean an equal beginning.
 
-Both are keyed by a secret and seeded by what makes equal tokens different KV; media are mixed in where they stand.
+All of it is keyed by a secret and seeded by what makes equal tokens different KV; media are mixed in where they stand.
 """
 
 from __future__ import annotations
@@ -13,31 +14,26 @@ import hashlib
 import struct
 import sys
 from array import array
-from collections import Counter
+from bisect import insort
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from turnscope.model import Digest
 from turnscope.semconv import Leg
 
-STRIDE: Final = 256
-"""Tokens from one coarse mark to the next."""
 FINE: Final = 16
-"""Tokens between the marks over the last ``TAIL`` before the end and before the anchor."""
+"""Tokens from one mark to the next, over the last ``TAIL`` before the end and before the anchor."""
 TAIL: Final = 512
-MARK_BYTES: Final = 8
+DIGEST_BYTES: Final = 6
+"""Of a mark, and of a chunk's digest."""
 
 SHORTEST: Final = 16
-"""A chunk ends by its content after this many tokens at the earliest; shorter ones are no sign of anything moved."""
+"""Tokens after which a chunk may end by its content; shorter ones are no sign of anything moved."""
 LONGEST: Final = 1024
-"""And at the latest after this many."""
-CHUNK_BYTES: Final = 8
-"""Of which the last two are the chunk's length."""
-_LENGTH_BYTES: Final = 2
-_CUTS: Final = 256 // 64
-"""Values of a window's byte that end a chunk: one position in 64."""
-_WINDOW: Final = 4
-"""Tokens that decide whether a chunk ends."""
+"""Tokens after which it ends at the latest."""
+CHUNK_BYTES: Final = DIGEST_BYTES + 2
+"""With its length. All digests stand first, then all lengths."""
 
 
 class Media(NamedTuple):
@@ -70,29 +66,58 @@ class Chunk(NamedTuple):
 # --- comparing ----------------------------------------------------------------------------------------
 def positions(tokens: int, anchor_tokens: int | None) -> list[int]:
     """Where the marks of ``tokens`` ids stand, ascending; an anchor beyond them is taken as their end."""
-    found = set(range(STRIDE, tokens + 1, STRIDE))
-    for end in {tokens, min(tokens, anchor_tokens or 0)}:
-        first = max(0, end - TAIL) // FINE + 1
-        found.update(range(first * FINE, end + 1, FINE), (end,))
-    return sorted(found - {0})
+    places = []
+    at = 0
+    for end in _ends(tokens, anchor_tokens):
+        at = max(at, end - TAIL)
+        places += [*range((at // FINE + 1) * FINE, end, FINE), end]
+        at = end
+    return places
 
 
-def marks_of(digest: Digest) -> dict[int, bytes]:
-    """Position to mark; empty when there are none or they do not fit the positions."""
-    places = positions(digest.tokens, digest.anchor_tokens)
-    if digest.unverifiable is not None or len(digest.marks) != MARK_BYTES * len(places):
-        return {}
-    return {place: digest.marks[n * MARK_BYTES : (n + 1) * MARK_BYTES] for n, place in enumerate(places)}
+def _ends(tokens: int, anchor_tokens: int | None) -> list[int]:
+    return sorted({tokens, min(tokens, anchor_tokens or 0)} - {0})
 
 
 def chunks_of(digest: Digest) -> Iterator[Chunk]:
     """The chunks, in order and without gaps; none where there are no digests."""
+    packed = digest.chunks
+    count = len(packed) // CHUNK_BYTES
     start = 0
-    for at in range(0, len(digest.chunks), CHUNK_BYTES):
-        entry = digest.chunks[at : at + CHUNK_BYTES]
-        end = start + int.from_bytes(entry[-_LENGTH_BYTES:], "little")
-        yield Chunk(start, end, entry[:-_LENGTH_BYTES])
-        start = end
+    for n, (length,) in enumerate(struct.iter_unpack("<H", packed[count * DIGEST_BYTES : count * CHUNK_BYTES])):
+        yield Chunk(start, start + length, packed[n * DIGEST_BYTES : (n + 1) * DIGEST_BYTES])
+        start += length
+
+
+def marks_of(digest: Digest) -> dict[int, bytes]:
+    """Position to what stands for everything before it: equal ones mean equal beginnings. Ascending.
+
+    Besides the marks, the ends of all chunks but the last are there: whoever shares the beginning past one has it too.
+    Empty when there are none or they do not fit their positions.
+    """
+    marks = _marks_since(digest)
+    if not marks:
+        return {}
+    found = {}
+    chained = hashlib.blake2b(digest_size=8)
+    places = deque(marks)
+    for chunk in chunks_of(digest):
+        while places and places[0] <= chunk.end:
+            place = places.popleft()
+            whole = chained.copy()
+            whole.update(marks[place])
+            found[place] = whole.digest()
+        chained.update(chunk.digest)
+        found[chunk.end] = chained.digest()
+    return found
+
+
+def _marks_since(digest: Digest) -> dict[int, bytes]:
+    """Position to the mark as it was sent: of what lies between the last chunk's end and there."""
+    places = positions(digest.tokens, digest.anchor_tokens)
+    if digest.unverifiable is not None or len(digest.marks) != DIGEST_BYTES * len(places):
+        return {}
+    return {place: digest.marks[n * DIGEST_BYTES : (n + 1) * DIGEST_BYTES] for n, place in enumerate(places)}
 
 
 def comparable(one: Digest, other: Digest) -> bool:
@@ -104,25 +129,31 @@ def comparable(one: Digest, other: Digest) -> bool:
 def common_prefix(held: Digest, prompt: Digest) -> Shared | None:
     """How far ``prompt`` is known to continue ``held``; None when the two cannot be compared.
 
-    Marks bound it from both sides. Chunks that stand at the same place narrow it: equal ones carry ``low`` on from
-    where it is, different ones lower ``high``.
+    Chunks tell where the two part to within one of them, the marks in that one more exactly.
     """
     if not comparable(held, prompt):
         return None
-    ours, theirs = marks_of(held), marks_of(prompt)
-    both = sorted(ours.keys() & theirs.keys())
-    high = next((place for place in both if ours[place] != theirs[place]), None)
-    low = max((place for place in both if high is None or place < high), default=0)
-    standing = {(chunk.start, chunk.end): chunk.digest for chunk in chunks_of(held)}
-    for start, end, digest in chunks_of(prompt):
-        known = standing.get((start, end))
-        if known is None or (high is not None and start >= high):
-            continue
-        if known != digest:
-            high = end if high is None else min(high, end)
-        elif start <= low < end and (high is None or end < high):
-            low = end
-    return Shared(low, high)
+    low = 0
+    for ours, theirs in zip(chunks_of(held), chunks_of(prompt), strict=False):
+        if ours != theirs:
+            return _within(held, prompt, low, ours.end, theirs.end)
+        low = ours.end
+    return Shared(low, None)
+
+
+def _within(held: Digest, prompt: Digest, low: int, ours: int, theirs: int) -> Shared:
+    """Both go on at ``low`` with a chunk, to ``ours`` and to ``theirs``, and these are not the same."""
+    mine, yours = _marks_since(held), _marks_since(prompt)
+    for place in sorted(p for p in mine.keys() & yours.keys() if low < p <= min(ours, theirs)):
+        if mine[place] != yours[place]:
+            return Shared(low, place)
+        low = place
+    if ours == theirs:
+        return Shared(low, ours)
+    first, tokens = (ours, held.tokens) if ours < theirs else (theirs, prompt.tokens)
+    # Its content, or the token that follows it, has ended the shorter one, but not the longer: there they differ. Only
+    # where the whole sequence ends with it, nothing follows from its end.
+    return Shared(low, first + 1 if first < tokens else None)
 
 
 def seen_elsewhere(prompt: Digest, earlier: Iterable[Digest], *, start: int = 0, end: int | None = None) -> int:
@@ -151,26 +182,55 @@ def seen_elsewhere(prompt: Digest, earlier: Iterable[Digest], *, start: int = 0,
 
 
 # --- computing ----------------------------------------------------------------------------------------
+SLICE: Final = 1024
+"""Tokens taken in at once; a quarter of it where marks are made. Either takes a few dozen microseconds."""
+_CLASS: Final = 46
+"""Of 256 byte values. A chunk ends after three tokens whose low bytes fall, in turn, into three such classes: one place
+in 172."""
+_CUT: Final = b"\1\2\3"
+_STOPS: Final = 4
+"""The class of the low bytes that ids in ``stops`` have."""
+_VERSION: Final = b"1"
+
+
 class Keys:
-    """What a secret is made into, once."""
+    """What a secret is made into, once. ``stops``: ids that end a message; chunks end before each of them, too.
 
-    def __init__(self, secret: bytes) -> None:
+    ``id`` names secret and rules without telling them, 16 hex digits: digests compare only where it is the same.
+    """
+
+    def __init__(self, secret: bytes, stops: Collection[int] = ()) -> None:
         self._key = hashlib.sha256(secret).digest()
-        self.id = self._hash(b"id", b"", 8).hexdigest()
-        """Names the key without telling it: 16 hex digits."""
-        self.windows = [self._shuffled(n) for n in range(_WINDOW)]
+        self.stops = frozenset(pack([stop]) for stop in stops)
+        self.id: str = self._hash(b"id", b"".join((_VERSION, *sorted(self.stops))), 8).hexdigest()
+        self.classes = self._classes()
 
-    def begin(self, what: bytes, seed: bytes, size: int) -> Any:
-        """A hash to feed, of ``size`` bytes."""
-        return self._hash(what, len(seed).to_bytes(4, "little") + seed, size)
+    def begin(self, seed: bytes) -> Any:
+        """A hash to feed with a chunk."""
+        return self._hash(b"chunk", len(seed).to_bytes(4, "little") + seed, DIGEST_BYTES)
 
     def _hash(self, what: bytes, data: bytes, size: int) -> Any:
         return hashlib.blake2b(data, digest_size=size, key=self._key, person=what)
 
-    def _shuffled(self, number: int) -> bytes:
-        """All bytes, each once."""
-        drawn = [self._hash(b"cut", bytes((number, value)), 8).digest() for value in range(256)]
-        return bytes(sorted(range(256), key=drawn.__getitem__))
+    def _classes(self) -> bytes:
+        """A token's low byte to its class."""
+        drawn = [self._hash(b"cut", bytes((value,)), 8).digest() for value in range(256)]
+        table = bytearray(256)
+        for rank, value in enumerate(sorted(range(256), key=drawn.__getitem__)):
+            table[value] = rank // _CLASS + 1 if rank < _CLASS * len(_CUT) else 0
+        for stop in self.stops:
+            table[stop[0]] = _STOPS
+        return bytes(table)
+
+
+def slices(tokens: int, anchor_tokens: int | None) -> Iterator[tuple[int, int]]:
+    """From where to where to feed a ``Marker``, so that no slice takes long."""
+    at = 0
+    for end in _ends(tokens, anchor_tokens):
+        for limit, size in ((end - TAIL, SLICE), (end, SLICE // 4)):
+            while at < limit:
+                yield at, min(at + size, limit)
+                at = min(at + size, limit)
 
 
 class Marker:
@@ -179,89 +239,93 @@ class Marker:
     def __init__(
         self, keys: Keys, seed: bytes, tokens: int, anchor_tokens: int | None, media: Collection[Media] = ()
     ) -> None:
-        self._windows = keys.windows
-        self._places = positions(tokens, anchor_tokens)
-        self._chain = keys.begin(b"chain", seed, MARK_BYTES)
-        self._marks: list[bytes] = []
-        self._at = 0
-        self._chunk_base = keys.begin(b"chunk", seed, CHUNK_BYTES - _LENGTH_BYTES)
-        self._chunk = self._chunk_base.copy()
-        self._chunks: list[bytes] = []
-        self._chunk_start = 0
-        self._before = bytes(_WINDOW - 1)
+        self._keys = keys
+        self._base = keys.begin(seed)
+        self._places = deque((*positions(tokens, anchor_tokens), tokens + 1))
+        self._marks = bytearray()
+        self._digests = bytearray()
+        self._lengths = array("H")
         self._media = sorted(media)
-        self._edges = sorted({0}.union(*((m.offset, m.offset + m.tokens) for m in media)))
-        self._mix_in()
+        self._forced = sorted({tokens + 1}.union(*((m.offset, m.offset + m.tokens) for m in media)))
+        """Where chunks end whatever their content, as far as it is known."""
+        # Of the open chunk: where it begins, what it holds, its hash, and how much of it that has taken in.
+        self._start = 0
+        self._packed = self._classes = b""
+        self._hash = self._begun(0)
+        self._hashed = 0
 
     def feed(self, ids: Sequence[int]) -> None:
         """The next ids. Raises ``OverflowError`` or ``TypeError`` where one is no token id."""
         packed = pack(ids)
-        first, end = self._at, self._at + len(ids)
-        ends = self._ends(packed)
-        while self._at < end:
-            edge = min((e for e in self._edges if e > self._at), default=end) if self._media else end
-            self._go_on(packed, ends, first, min(edge, end))
-            if edge <= end and self._media:
-                self._close_chunk()
-                self._mix_in()
+        buffer, classes = self._packed + packed, self._classes + packed[::4].translate(self._keys.classes)
+        self._find_stops(buffer, classes)
+        first, size, find, copy = self._start, len(classes), classes.find, self._base.copy
+        start, chunk, hashed = 0, self._hash, self._hashed
+        place, edge = self._places[0] - first, self._edge(first) - first
+        while True:
+            found = find(_CUT, start + SHORTEST - len(_CUT))
+            stop = found + len(_CUT) if found >= 0 else size + 1
+            if stop > start + LONGEST:
+                stop = start + LONGEST
+            if stop > edge:
+                stop = edge
+            while place <= stop and place <= size:
+                chunk.update(buffer[4 * hashed : 4 * place])
+                self._marks += chunk.copy().digest()
+                hashed = place
+                self._places.popleft()
+                place = self._places[0] - first
+            if stop > size:
+                break
+            chunk.update(buffer[4 * hashed : 4 * stop])
+            self._digests += chunk.digest()
+            self._lengths.append(stop - start)
+            start = hashed = stop
+            chunk = self._begun(first + stop) if self._media else copy()
+            if edge <= stop:
+                edge = self._edge(first + stop) - first
+        self._start, self._hash, self._hashed = first + start, chunk, hashed - start
+        self._packed, self._classes = buffer[4 * start :], classes[start:]
+
+    def _edge(self, at: int) -> int:
+        """The next place after ``at`` where a chunk must end, as far as it is known."""
+        while self._forced[0] <= at:
+            del self._forced[0]
+        return self._forced[0]
 
     def result(self) -> tuple[bytes, bytes]:
         """Marks and chunks, packed, once everything is fed."""
-        self._close_chunk()
-        return b"".join(self._marks), b"".join(self._chunks)
+        if self._classes:
+            self._hash.update(self._packed[4 * self._hashed :])
+            self._digests += self._hash.digest()
+            self._lengths.append(len(self._classes))
+            self._packed = self._classes = b""
+        return bytes(self._marks), bytes(self._digests) + _lengths_packed(self._lengths)
 
-    def _go_on(self, packed: bytes, ends: bytes, first: int, to: int) -> None:
-        """Take in what lies between where we are and ``to``, with no media's edge in it."""
-        at = self._at
-        places, marks, chain = self._places, self._marks, self._chain
-        while len(marks) < len(places) and (place := places[len(marks)]) <= to:
-            chain.update(packed[4 * (at - first) : 4 * (place - first)])
-            marks.append(chain.copy().digest())
-            at = place
-        chain.update(packed[4 * (at - first) : 4 * (to - first)])
-        at = self._at
-        while True:
-            earliest = self._chunk_start + SHORTEST - 1 - first
-            found = ends.find(1, max(earliest, at - first), to - first)
-            stop = min(first + found + 1 if found >= 0 else to + 1, self._chunk_start + LONGEST)
-            if stop > to:
-                break
-            self._chunk.update(packed[4 * (at - first) : 4 * (stop - first)])
-            self._at = at = stop
-            self._close_chunk()
-        self._chunk.update(packed[4 * (at - first) : 4 * (to - first)])
-        self._at = to
-
-    def _ends(self, packed: bytes) -> bytes:
-        """1 at each token after which a chunk may end: where the last few tokens' low bytes, mixed, come out low."""
-        low = self._before + packed[::4]
-        self._before = low[1 - _WINDOW :]
-        size = len(low) - len(self._before)
-        mixed = 0
-        for n, table in enumerate(self._windows):
-            mixed ^= int.from_bytes(low[n : n + size].translate(table), "little")
-        return mixed.to_bytes(size, "little").translate(_IS_END)
-
-    def _close_chunk(self) -> None:
-        size = self._at - self._chunk_start
-        if size:
-            self._chunks.append(self._chunk.digest() + size.to_bytes(_LENGTH_BYTES, "little"))
-            self._chunk_start = self._at
-            self._chunk = self._chunk_base.copy()
-            for medium in self._media:
-                if medium.offset < self._at < medium.offset + medium.tokens:
-                    self._chunk.update(_told(medium, self._at - medium.offset))
-
-    def _mix_in(self) -> None:
-        """Media that begin here, before their tokens."""
+    def _begun(self, at: int) -> Any:
+        """The hash of a chunk that begins at ``at``."""
+        begun = self._base.copy()
         for medium in self._media:
-            if medium.offset == self._at:
-                told = _told(medium, 0)
-                self._chain.update(told)
-                self._chunk.update(told)
+            if medium.offset <= at < medium.offset + medium.tokens:
+                begun.update(_told(medium, at - medium.offset))
+        return begun
+
+    def _find_stops(self, buffer: bytes, classes: bytes) -> None:
+        """Remember each of the rules' stops among the new tokens: chunks end before it."""
+        stops = self._keys.stops
+        at = classes.find(_STOPS, len(self._classes)) if stops else -1
+        while at >= 0:
+            if buffer[4 * at : 4 * at + 4] in stops:
+                insort(self._forced, self._start + at)
+            at = classes.find(_STOPS, at + 1)
 
 
-_IS_END: Final = bytes(1 if value < _CUTS else 0 for value in range(256))
+def _lengths_packed(lengths: array[int]) -> bytes:
+    if sys.byteorder != "little":
+        lengths.byteswap()
+    return lengths.tobytes()
+
+
 _NO_TOKEN: Final = b"\xff\xff\xff\xff"
 
 
@@ -298,7 +362,8 @@ def digest(
 ) -> Digest:
     """The digest of ``ids`` at once; hooks feed a ``Marker`` in slices instead."""
     marker = Marker(keys, seed, len(ids), anchor_tokens, media)
-    marker.feed(ids)
+    for start, end in slices(len(ids), anchor_tokens):
+        marker.feed(ids[start:end])
     marks, chunks = marker.result()
     return Digest(
         request_id=request_id,

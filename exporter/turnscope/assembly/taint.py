@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from turnscope.assembly.state import Cache, Leg, Spoiled, State
-from turnscope.marks import STRIDE, Shared, marks_of
+from turnscope.marks import Shared, chunks_of, marks_of
 from turnscope.model import Digest
 
 MAX_MARKS: Final = 4096
@@ -24,15 +24,13 @@ def scheduled_ns(leg: Leg) -> int:
     return leg.request.scheduled_mono_ns if leg.request.scheduled_mono_ns is not None else leg.mono_ns
 
 
-def _first_marks(marks: dict[int, bytes], wrong: Shared) -> dict[int, bytes]:
-    """The marks of a prompt that whoever shares its wrong part shares too: to the first that stands at a stride."""
-    found: dict[int, bytes] = {}
-    for place, mark in marks.items():
-        if wrong.high is not None and place >= wrong.high:
-            found[place] = mark
-            if place % STRIDE == 0:
-                break
-    return found
+def _first_marks(prompt: Digest, wrong: Shared) -> dict[int, bytes]:
+    """The marks past where a prompt's KV is wrong, to the first that whoever shares more of it has as well."""
+    high = wrong.high
+    if high is None:
+        return {}
+    last = next((chunk.end for chunk in chunks_of(prompt) if chunk.end >= high), high)
+    return {place: mark for place, mark in marks_of(prompt).items() if high <= place <= last}
 
 
 class Taint:
@@ -80,7 +78,7 @@ class Taint:
 
     def file(self, turn_id: str, leg: Leg, prompt: Digest, wrong: Shared | None) -> set[str]:
         """A leg filed wrong KV of its prompt from ``wrong`` on, or did not after all; turns that had hits on it."""
-        places, low = (_first_marks(marks_of(prompt), wrong), wrong.low) if wrong is not None else ({}, 0)
+        places, low = (_first_marks(prompt, wrong), wrong.low) if wrong is not None else ({}, 0)
         cache, since_ns = self._cache(leg), scheduled_ns(leg)
         changed = []
         for mark in [m for m, filed in cache.spoiled.items() if filed.turn_id == turn_id and m not in places.values()]:

@@ -205,11 +205,11 @@ class Digest(Body, kw_only=True):
     key_id: str = ""
     """Hex; digests compare only under one key. Empty where there are no marks."""
     marks: bytes = b""
-    """8 bytes a mark, chained: each stands for everything before it, LoRA, salt, media and model included."""
+    """8 bytes a mark: with the chunks before it, it stands for all tokens before it, LoRA, salt and media included."""
     anchor_tokens: int | None = None
     """Round what the marks are fine: on P the length of the given handle, on D what it holds."""
     chunks: bytes = b""
-    """8 bytes a chunk, whose ends its content decides: 6 of its digest, 2 of its length. For what was rewritten."""
+    """8 bytes a chunk, whose ends its content decides: 6 of its digest, all of these first, and 2 of its length."""
     unverifiable: str | None = None
     """Why there are no marks: ``prompt_embeds, media, too_long, dropped, strange_ids``; never taken for equal."""
 
