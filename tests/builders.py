@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from turnscope import marks
+from turnscope.marks import Keys
 from turnscope.model import (
     Attempt,
     Body,
@@ -31,6 +33,7 @@ SECOND = 1000 * MS
 EPOCH_NS = 1_700_000_000 * SECOND
 BLOCK_TOKENS = 16
 BLOCK_BYTES = 2_097_152
+KEYS = Keys(b"secret")
 
 P = Engine(
     id="p",
@@ -275,6 +278,26 @@ class Pair:
             }
             events.append(self.proxy.say(Attempt(**{**fields, **(attempt or {})}), at_ms + 900))
         return events
+
+    def digests(
+        self,
+        n: str,
+        prompt: list[int],
+        answer: list[int],
+        at_ms: int,
+        *,
+        anchor: int | None = None,
+        keys: Keys = KEYS,
+        legs: str = "pd",
+    ) -> list[Event]:
+        """What P and D send of turn ``n``'s tokens; of its answer, D has no KV of the last one. ``anchor``: the length
+        of the handle that P was given. ``legs``: whose are sent."""
+        held = [*prompt, *answer[:-1]]
+        size = len(prompt)
+        of_p = marks.digest(prompt, keys, request_id=f"p{n}", leg=Leg.PREFILL, input_tokens=size, anchor_tokens=anchor)
+        of_d = marks.digest(held, keys, request_id=f"d{n}", leg=Leg.DECODE, input_tokens=size, anchor_tokens=len(held))
+        said = {"p": (self.p, of_p), "d": (self.d, of_d)}
+        return [said[leg][0].say(said[leg][1], at_ms) for leg in legs]
 
     def held(self, request_id: str, tokens: int, at_ms: int) -> Event:
         """D holds a finished request's blocks."""

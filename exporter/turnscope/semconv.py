@@ -169,6 +169,47 @@ class TokenSource(StrEnum):
     NEW = "new"
 
 
+class LocalMiss(StrEnum):
+    """Why P did not find in its own prefix cache what the session had computed before.
+
+    ``none``: it did, or there was nothing. ``evicted``: this P had it. ``other_worker``: another P had it, or this one
+    before it was restarted. ``never_here``: only D had it, no P.
+    """
+
+    NONE = "none"
+    EVICTED = "evicted"
+    OTHER_WORKER = "other_worker"
+    NEVER_HERE = "never_here"
+    CACHING_OFF = "caching_off"
+    UNKNOWN = "unknown"
+
+
+class ContinuityEvidence(StrEnum):
+    """What tells how a prompt continues the turns before it.
+
+    ``digests``: of tokens. ``first_turn``: nothing is before it. ``lengths``: of prompt and handle, no more.
+    ``unverifiable``: there are digests, and they cannot be compared. ``unknown``: nothing.
+    """
+
+    DIGESTS = "digests"
+    FIRST_TURN = "first_turn"
+    LENGTHS = "lengths"
+    UNVERIFIABLE = "unverifiable"
+    UNKNOWN = "unknown"
+
+
+class MismatchEvidence(StrEnum):
+    """What speaks for reused KV being of other text than the prompt.
+
+    ``digests``: the prompt differs from what the hold was made of. ``lengths``: it is shorter than that.
+    ``inferred``: it descends from KV that a mismatch had put in the wrong place.
+    """
+
+    DIGESTS = "digests"
+    LENGTHS = "lengths"
+    INFERRED = "inferred"
+
+
 class Role(StrEnum):
     """An engine's part: from vLLM's ``kv_role``."""
 

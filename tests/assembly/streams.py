@@ -7,11 +7,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import Pair, read, request
+from tests.assembly.talk import text
+from tests.builders import KEYS, Pair, read, request
+from turnscope.marks import Keys
 from turnscope.model import Event, Hold
 from turnscope.semconv import Direction, HoldKind, Leg, TransferState
 
 TURN_MS = 2000
+OTHER = Keys(b"another secret")
 
 
 class Stream(list[Event]):
@@ -30,10 +33,12 @@ class Stream(list[Event]):
 
 @st.composite
 def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
-    """Up to four turns of one session: fetched, local, failed, aborted, repeated, unattributed."""
+    """Up to four turns of one session: fetched, local, failed, aborted, repeated, unattributed; faithful or edited."""
     events: list[Event] = []
     prompt, given = draw(st.integers(1, 2000)), None
     session = draw(st.sampled_from([name, name, None]))
+    tokens = text(8000, salt=draw(st.integers(0, 2)))
+    roles = draw(st.sampled_from([["user"], ["user", "assistant", "user"]]))
     for index in range(draw(st.integers(1, 4))):
         n, at = f"{name}{index}", index * TURN_MS
         offered = given.tokens if given is not None and given.tokens is not None else 0
@@ -41,6 +46,9 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
         local = draw(st.integers(0, prompt - fetched))
         finish = draw(st.sampled_from(["stop", "stop", "length", "abort", "error"]))
         fields: dict[str, Any] = {}
+        output = draw(st.integers(1, 500))
+        if draw(st.integers(0, 3)) == 0:
+            tokens[draw(st.integers(0, prompt - 1))] += 1
         if draw(st.booleans()):
             fields["computed_tokens"] = draw(st.one_of(st.none(), st.integers(-5, 2 * prompt)))
         events += pair.turn(
@@ -49,13 +57,19 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             prompt=prompt,
             local=local,
             fetched=fetched,
-            output=draw(st.integers(1, 500)),
+            output=output,
             given=given,
             session=session,
             handle_seen=draw(st.booleans()),
             decode_finish=finish,
             prefill=fields,
+            attempt={"message_roles": roles},
         )
+        told = tokens[:prompt], tokens[prompt : prompt + output]
+        anchor = given.tokens if given is not None else None
+        keys, legs = draw(st.sampled_from([KEYS, KEYS, OTHER])), draw(st.sampled_from(["pd", "pd", "p", "d", ""]))
+        events += pair.digests(n, *told, at + 1200, anchor=anchor, keys=keys, legs=legs)
+        roles = ["user", "assistant", "user"]
         if given is not None and draw(st.integers(0, 5)) == 0:
             state = draw(st.sampled_from(list(TransferState)))
             body = _read(f"p{n}", given.engine_id, given.request_id, state)

@@ -9,6 +9,8 @@ import msgspec
 
 from turnscope.assembly import counts, status
 from turnscope.assembly.closing import Closing
+from turnscope.assembly.continuity import Continuity
+from turnscope.assembly.digests import Digests
 from turnscope.assembly.emitters import STOPPED, Emitters
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import gauges
@@ -19,6 +21,7 @@ from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import EmitterState, State, TurnState
 from turnscope.assembly.suspicions import Suspicions
+from turnscope.assembly.taint import Taint
 from turnscope.assembly.turns import Turns
 from turnscope.model import (
     AssemblyStatus,
@@ -64,9 +67,20 @@ class Assembler:
         self._settler = Settler(state, settings, self._engines)
         self._holds = Holds(state, settings, self._engines, self._settler, self._turns)
         self._matching = Matching(state, self._turns)
+        self._digests = Digests(state, settings)
+        self._taint = Taint(state)
+        continuity = Continuity(self._settler, self._digests, self._taint)
         suspicions = Suspicions(state, settings, self._engines, self._settler)
         self._closing = Closing(
-            state, settings, self._ledger, self._engines, self._turns, self._settler, self._holds, suspicions
+            state,
+            settings,
+            self._ledger,
+            self._engines,
+            self._turns,
+            self._settler,
+            self._holds,
+            continuity,
+            suspicions,
         )
         self._due: list[tuple[int, str, str]] = []
         self._queued: dict[tuple[str, str], int] = {}
@@ -105,7 +119,10 @@ class Assembler:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"
         engine = self._engines.name(event.engine.id if event.engine else None)
         match body:
-            case Heartbeat() | EngineState() | Digest():
+            case Heartbeat() | EngineState():
+                return
+            case Digest():
+                self._digest(event, body, unique, emitter, arrival_ns)
                 return
             case Request():
                 generation = event.engine.generation if event.engine else ""
@@ -151,6 +168,24 @@ class Assembler:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", TURN)])
         self._turns.put(turn)
         self._closing.dirty.add(key)
+        self._closing.settle()
+
+    def _digest(self, event: Event, body: Digest, unique: str, emitter: EmitterState, arrival_ns: int) -> None:
+        """Kept for the turns to come. One that turns were counted without is a late fact of theirs."""
+        late = [one("turnscope_late_facts_total", TURN)]
+        if self._too_old(event, emitter, arrival_ns):
+            self._ledger.count(f"late:{unique}", late)
+            return
+        missed = [
+            turn for turn in map(self._turns.get, self._digests.take(event, body, arrival_ns)) if turn is not None
+        ]
+        if not missed:
+            return
+        self._ledger.count(f"late:{unique}", late)
+        for turn in missed:
+            turn.late = True
+            self._turns.put(turn)
+            self._closing.dirty.add(turn.turn_id)
         self._closing.settle()
 
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:
@@ -296,6 +331,8 @@ class Assembler:
         for key in [k for k, since in state.counted.items() if since < old]:
             del state.counted[key]
         self._settler.prune(state.now_ns)
+        self._digests.prune(state.now_ns)
+        self._taint.prune()
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnscope.assembly import counts
+from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.holds import Holds
 from turnscope.assembly.ledger import Ledger, one
@@ -34,6 +35,7 @@ class Closing:
         turns: Turns,
         settler: Settler,
         holds: Holds,
+        continuity: Continuity,
         suspicions: Suspicions,
     ) -> None:
         self._state = state
@@ -43,6 +45,7 @@ class Closing:
         self._turns = turns
         self._settler = settler
         self._holds = holds
+        self._continuity = continuity
         self._suspicions = suspicions
         self.dirty: set[str] = set(state.turns)
         self.dirty_holds: set[str] = set()
@@ -50,8 +53,10 @@ class Closing:
     # --- settling -------------------------------------------------------------------------------------
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
-        if not self.dirty and not self.dirty_holds:
-            return
+        while self.dirty or self.dirty_holds:
+            self._settle()
+
+    def _settle(self) -> None:
         again: set[str] = set()
         while self.dirty:
             keys, self.dirty = sorted(self.dirty), set()
@@ -98,6 +103,7 @@ class Closing:
         self._turns.put(turn)
 
     def _count(self, turn: TurnState) -> None:
+        self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         row = self._row(turn)
         contributions = counts.turn(row) + self._answer(turn, row)
@@ -130,6 +136,7 @@ class Closing:
         """A newer row, if later facts changed it."""
         if turn.closed != "turn":
             return
+        self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         old = turn.row
         row = build(turn, self._settler, self._engines, self._settings)

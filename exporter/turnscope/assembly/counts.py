@@ -17,6 +17,8 @@ _SOURCES: Final = (
     (TokenSource.FETCHED, "fetched_tokens"),
     (TokenSource.EXTERNAL, "external_tokens"),
     (TokenSource.COMPUTED, "computed_tokens"),
+    (TokenSource.RECOMPUTED, "recomputed_tokens"),
+    (TokenSource.NEW, "new_tokens"),
 )
 
 
@@ -64,10 +66,9 @@ def turn(row: Turn) -> list[Contribution]:
         one("turnscope_turns_total", engine, row.path, row.reason),
         one("turnscope_turns_ended_total", engine, row.status),
     ]
-    for source, field in _SOURCES:
-        tokens = getattr(row, field)
-        if tokens:
-            out.append(one("turnscope_prompt_tokens_total", engine, source, value=tokens))
+    out += _sources(row, engine)
+    if row.prefill_engine is not None:
+        out += _continuity(row, row.prefill_engine)
     if row.output_tokens:
         out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
     if row.ttft_ns is not None:
@@ -76,6 +77,32 @@ def turn(row: Turn) -> list[Contribution]:
         out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns / _NS))
     if row.prefill_ns is not None:
         out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns / _NS))
+    return out
+
+
+def _sources(row: Turn, engine: str) -> list[Contribution]:
+    """Computed tokens once: told apart, or, where nothing tells, as they are."""
+    told_apart = row.recomputed_tokens is not None
+    out = []
+    for source, field in _SOURCES:
+        tokens = getattr(row, field)
+        if tokens and not (told_apart and source is TokenSource.COMPUTED):
+            out.append(one("turnscope_prompt_tokens_total", engine, source, value=tokens))
+    return out
+
+
+def _continuity(row: Turn, engine: str) -> list[Contribution]:
+    """How the prompt continues what was there before it."""
+    out = [
+        one("turnscope_local_misses_total", engine, row.local_miss),
+        one("turnscope_turns_continuity_total", engine, row.continuity_evidence),
+    ]
+    if row.recomputed_tokens:
+        out.append(one("turnscope_avoidable_recompute_tokens_total", engine, row.reason, value=row.recomputed_tokens))
+    if row.rewritten_tokens:
+        out.append(one("turnscope_rewritten_tokens_total", engine, value=row.rewritten_tokens))
+    if row.suspect_tokens:
+        out.append(one("turnscope_suspect_tokens_total", engine, value=row.suspect_tokens))
     return out
 
 

@@ -7,7 +7,7 @@ from turnscope.assembly.outcome import stuck
 from turnscope.assembly.reasons import Evidence
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, started_ns
-from turnscope.assembly.state import Past, TurnState
+from turnscope.assembly.state import EngineState, Past, TurnState
 from turnscope.assembly.tokens import LOAD_FAILED, Split, split
 from turnscope.assembly.turns import given_handle, hold_id
 from turnscope.model import Transfer
@@ -118,8 +118,18 @@ def evidence(turn: TurnState, path: Path, settler: Settler, engines: Engines, se
         feature_on_decode=_feature_on_decode(previous),
         handle_left=handle_left,
         entry_expired=_entry_expired(turn, previous, settler, settings),
+        diverged=_diverged(turn, tokens, prefill_engine),
         taken_by_sibling=any(use.turn_id not in mine for use in users),
     )
+
+
+def _diverged(turn: TurnState, tokens: Split | None, engine: EngineState | None) -> bool:
+    """What is known to agree with the text before it is no more than P had, or too little to fetch."""
+    known = turn.verdict.continues if turn.verdict is not None else None
+    if known is None or known.high is None or tokens is None or tokens.local is None:
+        return False
+    threshold = engine.engine.recompute_threshold if engine is not None else None
+    return known.low - tokens.local - (tokens.external or 0) < max(1, threshold or 0)
 
 
 def _feature_on_decode(previous: Past | None) -> bool | None:

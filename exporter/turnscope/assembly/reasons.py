@@ -49,6 +49,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The previous turn's answer carried a handle to the proxy; without a proxy: D made one."""
     entry_expired: bool = False
     """The previous turn is longer ago than the proxy keeps handles, or than D held."""
+    diverged: bool = False
+    """The prompt parts from the previous turn's text before there was more to fetch than P had, by digests."""
     taken_by_sibling: bool = False
     """Another turn was given the previous turn's handle."""
 
@@ -97,6 +99,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(Reason.UNKNOWN, lambda e: not e.previous),
     Row(Reason.STOPPED_BY_STRING, lambda e: e.previous_ending == "stop_string"),
     Row(Reason.PREVIOUS_TURN_ABORTED, lambda e: e.previous_ending in ("aborted", "error")),
+    Row(Reason.PREFIX_DIVERGED, lambda e: e.diverged),
     Row(Reason.FEATURE_OFF_DECODE, lambda e: e.feature_on_decode is False),
     Row(Reason.NO_HANDLE_FROM_DECODE, lambda e: e.handle_left is False),
     Row(Reason.HANDLE_TAKEN_BY_SIBLING, lambda e: e.taken_by_sibling),

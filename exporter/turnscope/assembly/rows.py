@@ -7,6 +7,7 @@ from typing import NamedTuple
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import evidence, path_of, turn_split
 from turnscope.assembly.outcome import ending, finish_reason
+from turnscope.assembly.provenance import provenance
 from turnscope.assembly.reasons import reason
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, ended_ns, started_ns
@@ -79,6 +80,7 @@ def build(turn: TurnState, settler: Settler, engines: Engines, settings: Assembl
     fetch, handoff = _moved(turn, handoff=False), _moved(turn, handoff=True)
     prefill_engine = engines.get(turn.prefill_engine_id)
     decode_engine_id = turn.prefill_engine_id if whole else turn.decode_engine_id
+    source = provenance(turn, split, prefill_engine.engine if prefill_engine else None)
     legs = [part for part in (leg, *turn.decodes) if part is not None]
     model = attempt.model if attempt is not None and attempt.model else None
     return Turn(
@@ -108,6 +110,15 @@ def build(turn: TurnState, settler: Settler, engines: Engines, settings: Assembl
         fetched_tokens=split.fetched if split else None,
         external_tokens=split.external if split else None,
         computed_tokens=split.computed if split else None,
+        recomputed_tokens=source.recomputed,
+        new_tokens=source.new,
+        rewritten_tokens=source.rewritten,
+        suspect_tokens=source.suspect,
+        mismatch_evidence=source.mismatch_evidence,
+        continuity_evidence=source.evidence,
+        diverged_after=source.after,
+        diverged_before=source.before,
+        local_miss=source.local_miss,
         output_tokens=_output_tokens(turn),
         offered_tokens=given.tokens if given else None,
         threshold_tokens=prefill_engine.engine.recompute_threshold if prefill_engine else None,

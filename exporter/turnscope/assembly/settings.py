@@ -34,3 +34,5 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long the proxy keeps a handle: tells an expired entry from a handle that was not given."""
     max_engine_names: int = 64
     """Engines with a name of their own in the label ``engine``; those beyond share ``<role>-other``."""
+    digest_bytes: int = 64 * 2**20
+    """Of token digests remembered: beyond it the oldest go, and what they would have told is unknown."""

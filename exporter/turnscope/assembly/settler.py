@@ -6,11 +6,12 @@ from bisect import insort
 from typing import Final
 
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.outcome import how_it_ended
+from turnscope.assembly.outcome import FINISHED, how_it_ended
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
+from turnscope.assembly.state import Leg as LegState
 from turnscope.assembly.tokens import split
-from turnscope.assembly.turns import decode, given_handle, hold_id, left_handle
+from turnscope.assembly.turns import decode, given_handle, hold_id, hold_id_of, left_handle
 from turnscope.model import Attempt
 from turnscope.semconv import Direction, Leg, TransferState
 
@@ -52,6 +53,32 @@ def read_of(turn: TurnState) -> bool | None:
         return False if states else None
     fetched = split(turn.prefill.request, [read.transfer for read in turn.reads], has_handle=True).fetched
     return bool(fetched) if fetched is not None else (False if states else None)
+
+
+def computed(leg: LegState | None) -> bool:
+    """Whether it left KV for all of its prompt. Of a load that failed, or an early abort, nobody knows what it left."""
+    if leg is None or leg.request.computed_tokens is None:
+        return False
+    return leg.request.finish_reason in FINISHED or leg.request.output_tokens > 0
+
+
+def digests_of(turn: TurnState) -> list[str]:
+    """Keys of the digests of what its engines computed, the most telling first: D's, which cover the prompt and the
+    answer, then P's. Where D answered and nothing says as which request, the first is one that never comes."""
+    attempt, leg, last = turn.attempt, turn.prefill, decode(turn)
+    if leg is not None and leg.request.leg is Leg.WHOLE:
+        return [turn.turn_id] if computed(leg) else []
+    if last is not None:
+        others = (other for other in turn.decodes if other is not last)
+        return [*(hold_id_of(d.engine_id, d.request.request_id) for d in (last, *others)), turn.turn_id]
+    if attempt is not None and attempt.handle_out is not None:
+        return [hold_id(attempt.handle_out), turn.turn_id]
+    if turn.decode_engine_id is not None and turn.decode_request_id is not None:
+        return [hold_id_of(turn.decode_engine_id, turn.decode_request_id), turn.turn_id]
+    if attempt is not None and attempt.decode_start_ns is None:
+        return [turn.turn_id] if computed(leg) else []
+    answered = attempt is not None or (leg is not None and leg.request.finish_reason in FINISHED)
+    return [hold_id_of("", turn.turn_id), turn.turn_id] if answered else []
 
 
 class Settler:
@@ -140,7 +167,7 @@ class Settler:
 
     def _past(self, turn: TurnState, started: int, left_id: str | None) -> Past:
         engine = self._engines.get(turn.decode_engine_id)
-        attempt = turn.attempt
+        attempt, leg = turn.attempt, turn.prefill
         return Past(
             turn_id=turn.turn_id,
             started_ns=started,
@@ -150,7 +177,10 @@ class Settler:
             handle_seen=attempt.handle_out is not None if attempt is not None else None,
             decode_engine_id=turn.decode_engine_id,
             decode_bidirectional=engine.engine.bidirectional if engine is not None else None,
-            whole=turn.prefill is not None and turn.prefill.request.leg is Leg.WHOLE,
+            whole=leg is not None and leg.request.leg is Leg.WHOLE,
+            prefill=(leg.engine_id, leg.generation) if leg is not None and computed(leg) else None,
+            prompt_tokens=leg.request.input_tokens if leg is not None else 0,
+            digests=digests_of(turn),
         )
 
     def _place(self, session: SessionState, key: str, past: Past) -> None:
@@ -190,22 +220,33 @@ class Settler:
     def previous(self, turn: TurnState) -> Past | None:
         """The turn that this one continues: the one that left the hold it was given, else the last of its session
         that had ended when it began, else the last that had begun."""
-        found = self.session(turn.turn_id)
-        if found is None:
-            return None
         given = given_handle(turn)
-        before = self._state.left_by.get(hold_id(given)) if given is not None else None
-        started = started_ns(turn)
-        earlier = [p for p in found[1].turns if (p.started_ns, p.turn_id) < (started, turn.turn_id)]
-        for past in earlier:
+        before = self.leaver(hold_id(given)) if given is not None else None
+        for past in self._begun(turn):
             if past.turn_id == before:
                 return past
-        done = [p for p in earlier if p.ended_ns is not None and p.ended_ns <= started + self._slack_ns(turn, p)]
-        return next(reversed(done or earlier), None)
+        return next(reversed(self.earlier(turn)), None)
+
+    def _begun(self, turn: TurnState) -> list[Past]:
+        found = self.session(turn.turn_id)
+        if found is None:
+            return []
+        started = started_ns(turn)
+        return [p for p in found[1].turns if (p.started_ns, p.turn_id) < (started, turn.turn_id)]
+
+    def earlier(self, turn: TurnState) -> list[Past]:
+        """The turns of its session that had ended when it began, by start; where none had, those that had begun."""
+        begun, started = self._begun(turn), started_ns(turn)
+        done = [p for p in begun if p.ended_ns is not None and p.ended_ns <= started + self._slack_ns(turn, p)]
+        return done or begun
 
     def _slack_ns(self, turn: TurnState, past: Past) -> int:
         """Times that the proxy took are of one clock; engines' clocks may differ."""
         return 0 if turn.attempt is not None and past.handle_seen is not None else self._settings.clock_ns
+
+    def leaver(self, hold: str) -> str | None:
+        """The turn that left the hold."""
+        return self._state.left_by.get(hold)
 
     def users(self, hold: str) -> list[Use]:
         """P legs that were given the hold, by start."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from turnscope.assembly.sequence import Sequence
-from turnscope.model import Attempt, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
-from turnscope.semconv import HoldKind
+from turnscope.marks import Shared
+from turnscope.model import Attempt, Digest, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
+from turnscope.semconv import ContinuityEvidence, HoldKind
 
 
 # --- sources ------------------------------------------------------------------------------------------
@@ -101,6 +102,39 @@ class Read(msgspec.Struct, kw_only=True):
     transfer: Transfer
 
 
+class Told(msgspec.Struct, array_like=True):
+    """A digest, and when it arrived."""
+
+    since_ns: int
+    digest: Digest
+
+
+class Verdict(msgspec.Struct, kw_only=True):
+    """How a turn's prompt continues what was there before it. All positions are tokens from its beginning."""
+
+    evidence: ContinuityEvidence = ContinuityEvidence.UNKNOWN
+    continues: Shared | None = None
+    """Against what D holds for it, else against the previous turn; None when they cannot be compared."""
+    of_hold: bool = False
+    """It was compared with what the given handle stands for."""
+    before: int | None = None
+    """So many tokens at least had been computed before in the session, beginning included; None: nothing tells."""
+    here: int = 0
+    """So many of them in prompts of this start of this P."""
+    elsewhere: int = 0
+    """So many in prompts of another P, or of an earlier start."""
+    rewritten: int = 0
+    """Computed tokens past ``before`` that were seen at another place."""
+    wrong_hold: Shared | None = None
+    """The turn that left the hold had wrong KV from here on."""
+    wrong_hit: Shared | None = None
+    """P's local hit is of blocks that an earlier mismatch had filed wrongly, from here on."""
+    wrong_decode: Shared | None = None
+    """D's local hit is."""
+    spread: bool = False
+    """Caches and holds are noted as wrong because of this turn."""
+
+
 class TurnState(msgspec.Struct, kw_only=True):
     """What is known of one turn, or of one attempt of it."""
 
@@ -130,6 +164,8 @@ class TurnState(msgspec.Struct, kw_only=True):
     late: bool = False
     suspicions: list[str] = []
     withdrawn: list[str] = []
+    verdict: Verdict | None = None
+    """None until it is first closed."""
     row: Turn | None = None
 
 
@@ -220,6 +256,11 @@ class Past(msgspec.Struct, kw_only=True):
     decode_bidirectional: bool | None
     whole: bool
     """Served by an aggregated engine."""
+    prefill: tuple[str, str] | None = None
+    """The engine and its start that computed the prompt; None when none did."""
+    prompt_tokens: int = 0
+    digests: list[str] = []
+    """Keys of the digests of what was computed, D's before P's; empty when nothing was."""
 
 
 class SessionState(msgspec.Struct, kw_only=True):
@@ -239,6 +280,27 @@ class Use(msgspec.Struct, array_like=True):
     started_ns: int
     read: bool | None
     """It fetched; False: it only told the holder, or read nothing; None when unknown."""
+
+
+class Spoiled(msgspec.Struct, array_like=True):
+    """A prompt's beginning under which an engine's prefix cache holds wrong KV."""
+
+    position: int
+    since_ns: int
+    """By the engine's monotonic clock."""
+    turn_id: str
+    """The turn that filed it."""
+    low: int
+    """Wrong from here, at the earliest."""
+
+
+class Cache(msgspec.Struct, kw_only=True):
+    """What is known to be wrong in the prefix cache of one start of an engine."""
+
+    spoiled: dict[bytes, Spoiled] = {}
+    """By mark, oldest first."""
+    hits: dict[str, tuple[int, int]] = {}
+    """Turns that had local hits there, oldest first: tokens, and when by the engine's monotonic clock."""
 
 
 class State(msgspec.Struct, kw_only=True):
@@ -269,6 +331,15 @@ class State(msgspec.Struct, kw_only=True):
     """Hold to the turn that left it."""
     uses: dict[str, list[Use]] = {}
     """Hold to the turns that were given its handle."""
+    digests: dict[str, Told] = {}
+    """By turn (P's, or the whole request's) or by hold (D's), oldest first."""
+    digest_bytes: int = 0
+    awaited: dict[str, list[str]] = {}
+    """Key of a digest that was missed to the turns that missed it."""
+    caches: dict[str, Cache] = {}
+    """By engine and generation."""
+    wrong_holds: dict[str, tuple[str, Shared]] = {}
+    """Holds that have wrong KV: the turn that left it, and from where on."""
     tallied: dict[str, int] = {}
     """Emitter to the number of its events whose tallies are in the journal."""
     counted: dict[str, int] = {}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from turnscope.assembly.continuity import found as found_mismatch
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.evidence import fetch_reads, turn_split, used_hold
+from turnscope.assembly.evidence import fetch_reads, used_hold
 from turnscope.assembly.outcome import FINISHED
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, read_of
 from turnscope.assembly.state import HoldState, Leg, State, TurnState
 from turnscope.assembly.tokens import LOAD_FAILED
-from turnscope.assembly.turns import decode, given_handle, hold_id_of
+from turnscope.assembly.turns import decode, hold_id_of
 from turnscope.model import Transfer
 from turnscope.semconv import Direction, Suspicion, TransferState
 
@@ -26,7 +27,7 @@ class Suspicions:
     def of(self, turn: TurnState) -> set[Suspicion]:
         """All that the evidence at hand speaks for."""
         found: set[Suspicion] = set()
-        if self._shrank(turn):
+        if found_mismatch(turn) is not None:
             found.add(Suspicion.KV_MISMATCH)
         if self._not_the_first_reader(turn):
             found.add(Suspicion.DUPLICATE_HANDLE)
@@ -40,13 +41,6 @@ class Suspicions:
 
     def _hold(self, key: str | None) -> HoldState | None:
         return self._state.holds.get(key or "") or self._state.old_holds.get(key or "")
-
-    def _shrank(self, turn: TurnState) -> bool:
-        """KV was fetched for more tokens than the prompt has: the conversation was shortened or rewritten."""
-        given, split = given_handle(turn), turn_split(turn)
-        if given is None or given.tokens is None or split is None:
-            return False
-        return bool(split.fetched) and split.prompt < given.tokens
 
     def _not_the_first_reader(self, turn: TurnState) -> bool:
         key = used_hold(turn)

@@ -47,6 +47,20 @@ class Turn(msgspec.Struct, kw_only=True):
     computed_tokens: int | None = None
     recomputed_tokens: int | None = None
     new_tokens: int | None = None
+    rewritten_tokens: int | None = None
+    """The part of the new ones that the session had seen before, at another place."""
+    suspect_tokens: int | None = None
+    """The part of the reused tokens that may be of other text than the prompt: never "saved". Stays in its source."""
+    mismatch_evidence: str | None = None
+    """What speaks for it: ``digests, lengths, inferred``; None where nothing does."""
+    continuity_evidence: str = "unknown"
+    """``digests, first_turn, lengths, unverifiable, unknown``: all but the first two leave computed tokens unsplit."""
+    diverged_after: int | None = None
+    """The prompt is known to continue what D holds (else the previous turn) for so many tokens ..."""
+    diverged_before: int | None = None
+    """... and known not to for so many; None for both where it was not seen to part. Where the mismatch is inferred:
+    between them begins the KV that may be wrong."""
+    local_miss: str = "unknown"
     output_tokens: int | None = None
     offered_tokens: int | None = None
     """What the given handle offered (``remote_num_tokens``)."""

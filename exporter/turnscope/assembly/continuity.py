@@ -1,0 +1,175 @@
+"""Continuity: how a turn's prompt continues what D holds for it and what its session had computed before.
+
+Works on digests alone. They may come after the turn they are of: a turn is counted with what is known at its time, five
+seconds after it is complete, and judged again when a digest that it had missed arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from turnscope.assembly.digests import Digests
+from turnscope.assembly.evidence import turn_split, used_hold
+from turnscope.assembly.mismatch import Mismatch, mismatch
+from turnscope.assembly.settler import Settler, digests_of
+from turnscope.assembly.state import Past, TurnState, Verdict
+from turnscope.assembly.taint import Taint
+from turnscope.assembly.tokens import Split
+from turnscope.assembly.turns import given_handle
+from turnscope.marks import Shared, common_prefix, seen_elsewhere
+from turnscope.model import Digest
+from turnscope.semconv import ContinuityEvidence
+
+HISTORY: Final = 8
+"""Earlier turns of a session that a prompt is compared with, newest first, until one tells all."""
+
+
+def found(turn: TurnState) -> Mismatch | None:
+    """What the turn's verdict makes of what it reused."""
+    given = given_handle(turn)
+    if turn.verdict is None:
+        return None
+    return mismatch(turn.verdict, turn_split(turn), given.tokens if given is not None else None)
+
+
+def _joined(parts: list[Shared]) -> Shared | None:
+    """Of one sequence compared in parts: the farthest agreement, and the nearest difference past it."""
+    if not parts:
+        return None
+    low = max(part.low for part in parts)
+    return Shared(low, min((part.high for part in parts if part.high is not None and part.high > low), default=None))
+
+
+def _kept(old: Verdict, new: Verdict, *, doubted: bool) -> Verdict:
+    """What was known stays known when what had told it has been forgotten since. ``doubted``: what was inferred is
+    not, since its source was refuted."""
+    kept = msgspec.structs.replace(old if old.before is not None and new.before is None else new)
+    if old.of_hold and not new.of_hold:
+        kept.continues, kept.of_hold = old.continues, True
+    kept.wrong_hold = new.wrong_hold or (None if doubted else old.wrong_hold)
+    kept.wrong_hit = new.wrong_hit or (None if doubted else old.wrong_hit)
+    kept.wrong_decode = new.wrong_decode or (None if doubted else old.wrong_decode)
+    return kept
+
+
+class Continuity:
+    """Judges a turn by the digests at hand; the verdict stays with the turn when they are forgotten."""
+
+    def __init__(self, settler: Settler, digests: Digests, taint: Taint) -> None:
+        self._settler = settler
+        self._digests = digests
+        self._taint = taint
+        self._doubted: set[str] = set()
+        """Turns to be judged again because what they were suspected by was refuted."""
+
+    def judge(self, turn: TurnState) -> set[str]:
+        """Set the turn's verdict; other turns that are to be judged again because of it."""
+        own = self._digests.get(turn.turn_id, turn.turn_id)
+        split = turn_split(turn)
+        old = turn.verdict
+        verdict = self._compare(turn, own, split)
+        verdict.wrong_hold = self._taint.held(used_hold(turn))
+        if own is not None:
+            self._look_for_taint(turn, own, split, verdict)
+        doubted = turn.turn_id in self._doubted
+        self._doubted.discard(turn.turn_id)
+        turn.verdict = _kept(old, verdict, doubted=doubted) if old is not None else verdict
+        wrong = found(turn)
+        turn.verdict.spread = wrong is not None
+        if wrong is None and (old is None or not old.spread):
+            return set()
+        touched = self._spread(turn, own, wrong) - {turn.turn_id}
+        if wrong is None:
+            self._doubted |= touched
+        return touched
+
+    def _spread(self, turn: TurnState, own: Digest | None, wrong: Mismatch | None) -> set[str]:
+        """Note what the turn left that is wrong, or no more; without its digest its caches stay as they were known."""
+        on_prefill, on_decode = (wrong.on_prefill, wrong.on_decode) if wrong is not None else (None, None)
+        touched = self._taint.hold(turn.turn_id, set(digests_of(turn)) - {turn.turn_id}, on_decode)
+        if own is not None:
+            if turn.prefill is not None:
+                touched |= self._taint.file(turn.turn_id, turn.prefill, own, on_prefill)
+            for leg in turn.decodes:
+                touched |= self._taint.file(turn.turn_id, leg, own, on_decode)
+        return touched
+
+    def _look_for_taint(self, turn: TurnState, own: Digest, split: Split | None, verdict: Verdict) -> None:
+        if turn.prefill is not None and split is not None:
+            verdict.wrong_hit = self._taint.hit(turn.turn_id, turn.prefill, split.local or 0, own)
+        for leg in turn.decodes:
+            hit = self._taint.hit(turn.turn_id, leg, leg.request.local_hit_tokens or 0, own)
+            verdict.wrong_decode = verdict.wrong_decode or hit
+
+    # --- comparing ------------------------------------------------------------------------------------
+    def _compare(self, turn: TurnState, own: Digest | None, split: Split | None) -> Verdict:
+        earlier = [past for past in self._settler.earlier(turn) if past.digests][-HISTORY:]
+        verdict = Verdict()
+        if not earlier and self._first(turn):
+            verdict.evidence, verdict.before = ContinuityEvidence.FIRST_TURN, 0
+        elif own is not None and earlier:
+            self._with_session(turn, own, split, earlier, verdict)
+        held = self._of_hold(turn, own) if own is not None else None
+        if held is not None:
+            verdict.continues, verdict.of_hold = held, True
+        given = given_handle(turn)
+        if verdict.evidence is ContinuityEvidence.UNKNOWN and given is not None and given.tokens is not None:
+            verdict.evidence = ContinuityEvidence.LENGTHS
+        return verdict
+
+    def _first(self, turn: TurnState) -> bool:
+        """The proxy saw it bring no answer along, and its session begins with it."""
+        attempt, session = turn.attempt, self._settler.session(turn.turn_id)
+        if attempt is None or session is None or session[1].forgotten or not attempt.message_roles:
+            return False
+        return "assistant" not in attempt.message_roles
+
+    def _of_hold(self, turn: TurnState, own: Digest) -> Shared | None:
+        """Against what the given handle stands for: what D says of it, and P's prompt of the turn that left it."""
+        hold = used_hold(turn)
+        if hold is None:
+            return None
+        leaver = self._settler.leaver(hold)
+        keys = [hold] if leaver is None else [hold, leaver]
+        return _joined(self._parts(keys, own, turn.turn_id))
+
+    def _parts(self, keys: Iterable[str], own: Digest, asker: str) -> list[Shared]:
+        digests = [self._digests.get(key, asker) for key in keys]
+        parts = [common_prefix(digest, own) for digest in digests if digest is not None]
+        return [part for part in parts if part is not None]
+
+    def _with_session(
+        self, turn: TurnState, own: Digest, split: Split | None, earlier: list[Past], verdict: Verdict
+    ) -> None:
+        """Against the turns before it. The newest must be known whole: else nothing beyond it is known to be new."""
+        newest = self._digests.get(earlier[-1].digests[0], turn.turn_id)
+        if newest is None and own.unverifiable is None:
+            return
+        if newest is None or common_prefix(newest, own) is None:
+            verdict.evidence = ContinuityEvidence.UNVERIFIABLE
+            return
+        verdict.evidence, verdict.before = ContinuityEvidence.DIGESTS, 0
+        mine = (turn.prefill.engine_id, turn.prefill.generation) if turn.prefill is not None else None
+        compared: list[Digest] = []
+        for past in reversed(earlier):
+            shared = _joined(self._parts(past.digests, own, turn.turn_id))
+            if shared is None:
+                continue
+            if past is earlier[-1]:
+                verdict.continues = shared
+            compared += [told for told in (self._digests.get(key, turn.turn_id) for key in past.digests) if told][:1]
+            verdict.before = max(verdict.before, min(shared.low, own.input_tokens))
+            served = min(shared.low, past.prompt_tokens) if past.prefill is not None else 0
+            if past.prefill == mine:
+                verdict.here = max(verdict.here, served)
+            else:
+                verdict.elsewhere = max(verdict.elsewhere, served)
+            if shared.high is None and past.prefill == mine:
+                break
+        if split is not None and split.computed:
+            start = max(verdict.before, split.prompt - split.computed)
+            if start < split.prompt:
+                verdict.rewritten = seen_elsewhere(own, compared, start=start, end=split.prompt)

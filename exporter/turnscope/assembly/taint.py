@@ -1,0 +1,112 @@
+"""Taint: where one mismatch has put KV of other text, for other turns to find.
+
+After a mismatched reverse fetch P files the wrong blocks under the hashes of the *new* prompt, and D, which reads them
+from P, does so too: later turns, of other sessions as well, get clean-looking local hits on them, and what D holds of
+the turn is wrong. Blocks hang together by their beginnings, so one mark that a prompt shares tells that it found them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from turnscope.assembly.state import Cache, Leg, Spoiled, State
+from turnscope.marks import Shared, chunks_of, marks_of
+from turnscope.model import Digest
+
+MAX_MARKS: Final = 4096
+"""Remembered of one start of an engine; beyond it the oldest go."""
+MAX_HITS: Final = 512
+"""Turns with local hits that are looked at again when a mismatch becomes known only after them."""
+
+
+def scheduled_ns(leg: Leg) -> int:
+    """When the engine looked into its cache for it, by its own clock: its end, where it does not say."""
+    return leg.request.scheduled_mono_ns if leg.request.scheduled_mono_ns is not None else leg.mono_ns
+
+
+def _first_marks(prompt: Digest, wrong: Shared) -> dict[int, bytes]:
+    """The marks past where a prompt's KV is wrong, to the first that whoever shares more of it has as well."""
+    high = wrong.high
+    if high is None:
+        return {}
+    last = next((chunk.end for chunk in chunks_of(prompt) if chunk.end >= high), high)
+    return {place: mark for place, mark in marks_of(prompt).items() if high <= place <= last}
+
+
+class Taint:
+    """By start of an engine: a restart clears it, since its cache is empty then."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def _cache(self, leg: Leg) -> Cache:
+        return self._state.caches.setdefault(f"{leg.engine_id}/{leg.generation}", Cache())
+
+    # --- asking ---------------------------------------------------------------------------------------
+    def hit(self, turn_id: str, leg: Leg, tokens: int, prompt: Digest) -> Shared | None:
+        """From where on the leg's local hit of ``tokens`` is of wrong KV; None when it is not known to be."""
+        if tokens <= 0:
+            return None
+        cache, at = self._cache(leg), scheduled_ns(leg)
+        cache.hits.pop(turn_id, None)
+        cache.hits[turn_id] = tokens, at
+        while len(cache.hits) > MAX_HITS:
+            del cache.hits[next(iter(cache.hits))]
+        for place, mark in marks_of(prompt).items() if cache.spoiled else ():
+            found = cache.spoiled.get(mark)
+            if place <= tokens and found is not None and found.turn_id != turn_id and found.since_ns < at:
+                return Shared(found.low, place)
+        return None
+
+    def held(self, hold_id: str | None) -> Shared | None:
+        """From where on what D holds is wrong; None when it is not known to be."""
+        found = self._state.wrong_holds.get(hold_id or "")
+        return found[1] if found is not None else None
+
+    # --- telling --------------------------------------------------------------------------------------
+    def hold(self, turn_id: str, holds: set[str], wrong: Shared | None) -> set[str]:
+        """A turn left holds that are wrong from ``wrong`` on, or are not after all; turns that used them."""
+        touched: set[str] = set()
+        for hold in holds:
+            before = self._state.wrong_holds.pop(hold, None)
+            after = (turn_id, wrong) if wrong is not None else None
+            if after is not None:
+                self._state.wrong_holds[hold] = after
+            if before != after:
+                touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
+        return touched
+
+    def file(self, turn_id: str, leg: Leg, prompt: Digest, wrong: Shared | None) -> set[str]:
+        """A leg filed wrong KV of its prompt from ``wrong`` on, or did not after all; turns that had hits on it."""
+        places, low = (_first_marks(prompt, wrong), wrong.low) if wrong is not None else ({}, 0)
+        cache, since_ns = self._cache(leg), scheduled_ns(leg)
+        changed = []
+        for mark in [m for m, filed in cache.spoiled.items() if filed.turn_id == turn_id and m not in places.values()]:
+            changed.append(cache.spoiled.pop(mark))
+        for place, mark in places.items():
+            known = cache.spoiled.get(mark)
+            filed = Spoiled(place, since_ns, turn_id, low)
+            if known is None or known.since_ns > since_ns or (known.turn_id == turn_id and known != filed):
+                cache.spoiled[mark] = filed
+                changed.append(filed)
+        while len(cache.spoiled) > MAX_MARKS:
+            del cache.spoiled[next(iter(cache.spoiled))]
+        return {
+            turn
+            for turn, (tokens, at) in cache.hits.items()
+            if any(tokens >= filed.position and at > filed.since_ns for filed in changed)
+        }
+
+    def prune(self) -> None:
+        """Forget caches that are gone with their engine's start, and holds of turns that are forgotten."""
+        state = self._state
+        for key in [k for k in state.caches if not self._lives(k)]:
+            del state.caches[key]
+        known = state.turns.keys() | state.old_turns.keys()
+        for hold in [h for h, (turn, _) in state.wrong_holds.items() if turn not in known]:
+            del state.wrong_holds[hold]
+
+    def _lives(self, key: str) -> bool:
+        engine_id, _, generation = key.rpartition("/")
+        engine = self._state.engines.get(engine_id)
+        return engine is not None and engine.engine.generation == generation

@@ -1,0 +1,63 @@
+"""A conversation in tokens: what P reuses follows from the handle by position, as the engine does it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.builders import KEYS, Pair
+from turnscope.marks import Keys
+from turnscope.model import Event, Handle
+
+THRESHOLD = 64
+VOCABULARY = 150_000
+
+
+def text(size: int, salt: int = 0) -> list[int]:
+    """Token ids as a language has them: few are frequent, most are rare."""
+    rng = random.Random(salt)
+    return [int(rng.paretovariate(0.7) * 20) % VOCABULARY for _ in range(size)]
+
+
+class Talk:
+    """One session on one pair; keeps every answer, so that the next prompt can be made of it."""
+
+    def __init__(self, pair: Pair, session: str | None = "s") -> None:
+        self.pair = pair
+        self.session = session
+        self.answers: dict[str, list[int]] = {}
+
+    def turn(
+        self,
+        n: str,
+        prompt: list[int],
+        answer: int = 200,
+        *,
+        at_ms: int = 0,
+        given: Handle | None = None,
+        local: int = 0,
+        first: bool = False,
+        keys: Keys = KEYS,
+        **fields: Any,
+    ) -> tuple[list[Event], list[Event]]:
+        """The turn's events, and its digests, sent half a second after. ``local``: of ``prompt``, hit on P.
+
+        With ``given``, P fetches what the handle offers beyond that, whatever the tokens are.
+        """
+        size, offered = len(prompt), given.tokens if given is not None and given.tokens is not None else 0
+        remainder = min(offered, size) - local
+        self.answers[n] = text(answer, salt=100 + sum(n.encode()))
+        roles = ["system", "user"] if first else ["system", "user", "assistant", "user"]
+        events = self.pair.turn(
+            n,
+            at_ms=at_ms,
+            prompt=size,
+            local=local,
+            fetched=remainder if remainder >= THRESHOLD else 0,
+            output=answer,
+            given=given,
+            session=self.session,
+            **{"attempt": {"message_roles": roles, "message_chars": [1] * len(roles)}, **fields},
+        )
+        anchor = given.tokens if given is not None else None
+        return events, self.pair.digests(n, prompt, self.answers[n], at_ms + 1400, anchor=anchor, keys=keys)
