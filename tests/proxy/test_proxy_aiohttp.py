@@ -410,7 +410,7 @@ def test_a_session_that_makes_spans_itself_keeps_its_own_traceparent(engine: stu
     assert engine.requests[0].headers["traceparent"].startswith("00-1111")
 
 
-@pytest.mark.parametrize("broken", ["chain", "tracing", "clock", "room"])
+@pytest.mark.parametrize("broken", ["chain", "tracing", "clock", "prompts"])
 def test_a_broken_hook_changes_nothing_and_switches_itself_off(engine: stubs.Engine, broken: str) -> None:
     process = Process()
     setattr(process.hook, broken, None)

@@ -15,7 +15,7 @@ import pytest
 
 from turnscope.emit.guard import ERROR_LIMIT
 from turnscope.emit.ring import Rings
-from turnscope.marks import Keys
+from turnscope.emit.secret import Secret
 from turnscope.model import Attempt, Emitter
 from turnscope.proxy.answer import PLAIN_LIMIT
 from turnscope.proxy.httpx_client import patch
@@ -28,7 +28,7 @@ ANSWER = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content
 class Process:
     """A hook whose events stay here."""
 
-    def __init__(self, environment: dict[str, str] | None = None, keys: Keys | None = None) -> None:
+    def __init__(self, environment: dict[str, str] | None = None, secret: str | None = None) -> None:
         self.sent: list[Attempt] = []
         self.hook = ProxyHook(
             rings=Rings(),
@@ -36,7 +36,7 @@ class Process:
             wrapped=[],
             environment=environment or {},
             log=logging.getLogger("test.turnscope"),
-            keys=lambda: keys,
+            secret=Secret(secret),
         )
         self.hook.emit = lambda untold: self.sent.append(self.hook.attempt(untold))
 

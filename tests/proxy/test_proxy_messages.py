@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from typing import Any
 
@@ -12,27 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnscope.decode.codec import MAX_LIST
-from turnscope.marks import MARK_BYTES, Keys
+from turnscope.history.digests import DIGEST_BYTES, Key, unpacked
 from turnscope.model import Attempt
-from turnscope.proxy.messages import Prompt, Room, Told, Untold, tell
+from turnscope.proxy.messages import Prompts, Told, Untold, tell
 from turnscope.proxy.said import Said
 
-KEYS = Keys(b"secret")
+KEY = Key(b"secret")
 SYSTEM = {"role": "system", "content": "You are careful."}
 ASK = {"role": "user", "content": "What is new?"}
 ANSWER = {"role": "assistant", "content": "Nothing."}
 
 
-def told(messages: Any, keys: Keys | None = KEYS, key: str = "messages", **fields: Any) -> Told:
-    return tell(json.dumps({key: messages, **fields}).encode(), keys)
+def told(messages: Any, key: Key | None = KEY, field: str = "messages", **fields: Any) -> Told:
+    return tell(json.dumps({field: messages, **fields}).encode(), key)
 
 
-def digests(packed: bytes) -> list[bytes]:
-    return [packed[at : at + MARK_BYTES] for at in range(0, len(packed), MARK_BYTES)]
-
-
-def sizes(messages: Any, key: str = "messages") -> list[tuple[str, int]]:
-    found = told(messages, None, key)
+def sizes(messages: Any, field: str = "messages") -> list[tuple[str, int]]:
+    found = told(messages, None, field)
     return list(zip(found.roles, found.chars, strict=True))
 
 
@@ -65,14 +60,14 @@ def test_results_of_tools_have_the_role_tool_in_every_api() -> None:
 def test_of_very_many_messages_the_newest_are_kept() -> None:
     found = told([{"role": "user", "content": "x" * i} for i in range(MAX_LIST + 2)])
     assert (len(found.roles), found.chars[-1]) == (MAX_LIST, MAX_LIST + 1)
-    assert len(found.digests) == MAX_LIST * MARK_BYTES
+    assert len(found.digests) == MAX_LIST * DIGEST_BYTES
 
 
 def test_each_message_has_its_own_digest_wherever_it_stands() -> None:
     before, now = told([SYSTEM, ASK]), told([SYSTEM, ASK, ANSWER, ASK])
-    assert digests(now.digests)[:2] == digests(before.digests)
-    assert digests(now.digests)[3] == digests(now.digests)[1]
-    assert len(set(digests(now.digests))) == 3
+    assert unpacked(now.digests)[:2] == unpacked(before.digests)
+    assert unpacked(now.digests)[3] == unpacked(now.digests)[1]
+    assert len(set(unpacked(now.digests))) == 3
 
 
 @pytest.mark.parametrize(
@@ -90,8 +85,8 @@ def test_another_role_or_text_of_the_same_length_is_another_digest(other: dict[s
 
 
 def test_digests_compare_only_under_one_key_and_need_one() -> None:
-    assert told([SYSTEM], Keys(b"other")).digests != told([SYSTEM]).digests
-    assert told([SYSTEM], Keys(b"secret")).digests == told([SYSTEM]).digests
+    assert told([SYSTEM], Key(b"other")).digests != told([SYSTEM]).digests
+    assert told([SYSTEM], Key(b"secret")).digests == told([SYSTEM]).digests
     assert told([SYSTEM], None).digests == b""
 
 
@@ -101,15 +96,15 @@ def test_fields_that_are_rendered_too_are_told_beside_the_messages() -> None:
     assert found.part_names == ["tools", "parameters"]
     turned = told([ASK], tools=tools[::-1], chat_template_kwargs={"enable_thinking": True})
     assert found.part_chars == turned.part_chars
-    assert digests(found.part_digests)[0] != digests(turned.part_digests)[0]
-    assert digests(found.part_digests)[1] == digests(turned.part_digests)[1]
-    assert told("Once", key="prompt").part_names == ["prompt"]
+    assert unpacked(found.part_digests)[0] != unpacked(turned.part_digests)[0]
+    assert unpacked(found.part_digests)[1] == unpacked(turned.part_digests)[1]
+    assert told("Once", field="prompt").part_names == ["prompt"]
     assert told([ASK], system="s").part_names == ["system"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'"x"', b"\xff", b'{"messages": {}}', b"[" * 100_000])
 def test_of_what_is_no_request_nothing_is_told(body: bytes) -> None:
-    assert tell(body, KEYS) == Told([], [], b"", [], [], b"")
+    assert tell(body, KEY) == Told([], [], b"", [], [], b"", KEY.id)
 
 
 JSON = st.recursive(
@@ -125,13 +120,13 @@ JSON = st.recursive(
 @given(JSON)
 def test_no_shape_of_messages_makes_the_reader_fail(messages: Any) -> None:
     found = told(messages)
-    assert len(found.roles) == len(found.chars) == len(found.digests) // MARK_BYTES
+    assert len(found.roles) == len(found.chars) == len(found.digests) // DIGEST_BYTES
 
 
 def test_a_history_is_read_in_slices() -> None:
     pauses: list[None] = []
     body = json.dumps({"messages": [{"role": "user", "content": "x" * 10_000}] * 100}).encode()
-    tell(body, KEYS, lambda: pauses.append(None))
+    tell(body, KEY, lambda: pauses.append(None))
     assert len(pauses) >= 50
 
 
@@ -140,35 +135,43 @@ def body_of(size: int) -> bytes:
     return json.dumps({"messages": [{"role": "user", "content": "x" * size}]}).encode()
 
 
+def waiting(limit: int) -> tuple[Prompts, Any]:
+    prompts = Prompts(lambda: KEY, limit)
+    return prompts, lambda prompt: prompts.fill(Untold(Attempt(proxy_turn_id="t"), prompt, None), lambda: None)
+
+
 def test_a_body_waits_until_it_is_told_and_is_then_let_go() -> None:
-    room = Room(10_000)
-    prompt = Prompt(body_of(5_000), room)
-    assert room.left < 5_000
-    first = prompt.told(KEYS, lambda: None)
-    assert (first.chars, room.left) == ([5_000], 10_000)
-    assert prompt.told(KEYS, lambda: None) is first
+    prompts, fill = waiting(10_000)
+    prompt = prompts.take(body_of(5_000))
+    assert prompts.room < 5_000
+    first = fill(prompt)
+    assert (first.message_chars, prompts.room, prompt.body) == ([5_000], 10_000, b"")
+    assert fill(prompt).message_digests == first.message_digests != b""
+
+
+def test_bodies_are_told_while_their_requests_still_run() -> None:
+    prompts, _ = waiting(10_000)
+    prompt = prompts.take(body_of(5_000))
+    prompts.work(lambda: None)
+    assert prompts.room == 10_000
+    assert prompt.told is not None
+    assert prompt.told.chars == [5_000]
 
 
 def test_a_body_that_finds_no_room_is_told_at_once_without_digests() -> None:
-    room = Room(10_000)
-    first, second = Prompt(body_of(8_000), room), Prompt(body_of(8_000), room)
-    found = second.told(KEYS, lambda: None)
-    assert (found.chars, found.digests) == ([8_000], b"")
-    assert len(first.told(KEYS, lambda: None).digests) == MARK_BYTES
-
-
-def test_a_body_that_is_never_told_leaves_its_room() -> None:
-    room = Room(10_000)
-    prompt = Prompt(body_of(5_000), room)
-    del prompt
-    gc.collect()
-    assert room.left == 10_000
+    prompts, fill = waiting(10_000)
+    first, second = prompts.take(body_of(8_000)), prompts.take(body_of(8_000))
+    event = fill(second)
+    assert (event.message_chars, event.message_digests, event.digest_key_id) == ([8_000], b"", "")
+    assert len(fill(first).message_digests) == DIGEST_BYTES
+    assert prompts.room == 10_000
 
 
 # --- the answer ---------------------------------------------------------------------------------------
-def filled(said: Said | None, keys: Keys | None = KEYS) -> Attempt:
-    event = Attempt(proxy_turn_id="t")
-    return Untold(event, Prompt(json.dumps({"messages": [ASK]}).encode(), Room()), said).fill(keys, lambda: None)
+def filled(said: Said | None, key: Key | None = KEY) -> Attempt:
+    prompts = Prompts(lambda: key)
+    prompt = prompts.take(json.dumps({"messages": [ASK]}).encode())
+    return prompts.fill(Untold(Attempt(proxy_turn_id="t"), prompt, said), lambda: None)
 
 
 def said(content: str, reasoning: str = "", calls: Any = None) -> Said:
@@ -193,13 +196,13 @@ def test_an_answer_is_recognised_in_a_history_with_and_without_its_reasoning(ans
     event = filled(answer)
     message = answer.message()
     assert message is not None
-    whole, spoken, bare = digests(event.answer_digests)
+    whole, spoken, bare = unpacked(event.answer_digests)
     assert whole == as_history(**message)
     assert spoken == as_history(content="\n\nFour.")
     assert bare == as_history(content="Four.")
     assert event.answer_reasoning_chars == reasoning
     assert event.answer_chars == sum(len(text) for text in (message["content"], message["reasoning_content"]))
-    assert event.digest_key_id == KEYS.id
+    assert event.digest_key_id == KEY.id
 
 
 def test_tool_calls_are_put_together_from_their_pieces() -> None:
@@ -209,7 +212,7 @@ def test_tool_calls_are_put_together_from_their_pieces() -> None:
     answer.add(0, None, None, [{"index": 1, "function": {"name": "g", "arguments": "{}"}}])
     answer.add(0, None, None, [{"index": 0, "function": {"arguments": ": 1}"}}])
     calls = [{"function": {"name": "f", "arguments": '{"a": 1}'}}, {"function": {"name": "g", "arguments": "{}"}}]
-    assert digests(filled(answer).answer_digests)[0] == as_history(content=None, tool_calls=calls)
+    assert unpacked(filled(answer).answer_digests)[0] == as_history(content=None, tool_calls=calls)
 
 
 def test_nothing_is_told_of_an_answer_that_is_none_or_not_one() -> None:
@@ -255,4 +258,4 @@ def test_the_answer_reader_keeps_a_streamed_and_a_plain_answer_alike() -> None:
     plain.finish()
     one, other = filled(streamed.answer.said), filled(plain.answer.said)
     assert one.answer_digests == other.answer_digests
-    assert digests(one.answer_digests)[0] == told([message]).digests
+    assert unpacked(one.answer_digests)[0] == told([message]).digests

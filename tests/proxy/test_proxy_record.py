@@ -9,7 +9,7 @@ import pytest
 
 from turnscope.model import Attempt
 from turnscope.proxy.legs import AttemptRecord, LegRecord
-from turnscope.proxy.messages import WAITING_LIMIT, Room
+from turnscope.proxy.messages import WAITING_LIMIT, Prompts
 from turnscope.proxy.record import BODY_LIMIT, TurnRecord
 from turnscope.proxy.requests import LegRequest, read_leg_request
 from turnscope.proxy.sessions import ResponseChain
@@ -23,16 +23,16 @@ class Turn:
     def __init__(self, body: Any = None, *, path: str = "/v1/chat/completions", chain: ResponseChain | None = None):
         self.now = 1_000
         self.sent: list[Attempt] = []
-        self.room = Room()
+        self.prompts = Prompts(lambda: None)
         self.record = TurnRecord(
             turn_id="t",
             path=path,
             headers={},
             wall_ns=5,
             clock=lambda: self.now,
-            emit=lambda untold: self.sent.append(untold.fill(None, lambda: None)),
+            emit=lambda untold: self.sent.append(self.prompts.fill(untold, lambda: None)),
             chain=ResponseChain() if chain is None else chain,
-            room=self.room,
+            prompts=self.prompts,
         )
         self.record.body(json.dumps(body or {"messages": []}).encode())
 
@@ -259,11 +259,11 @@ def test_the_clients_body_is_let_go_once_it_has_been_told() -> None:
     turn = Turn({"messages": [{"role": "user", "content": "x" * 1000}]})
     attempt, leg = turn.leg(PREFILL)
     assert turn.record._body == []
-    assert turn.room.left < WAITING_LIMIT - 1000
+    assert turn.prompts.room < WAITING_LIMIT - 1000
     turn.end(attempt, leg, 500)
     turn.finish(500)
     assert turn.sent[0].message_chars == [1000]
-    assert turn.room.left == WAITING_LIMIT
+    assert turn.prompts.room == WAITING_LIMIT
 
 
 @pytest.mark.parametrize("number", [1, 5])

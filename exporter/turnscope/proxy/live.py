@@ -74,7 +74,7 @@ class LiveTurn:
             clock=hook.clock,
             emit=self._emit,
             chain=hook.chain,
-            room=hook.room,
+            prompts=hook.prompts,
         )
         self.record.caller = self.spans.caller
         self.record.server = self.spans.server

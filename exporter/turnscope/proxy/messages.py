@@ -7,21 +7,21 @@ history. The bodies that wait for it are bounded; one that finds no room is told
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from turnscope.decode.codec import MAX_LIST
+from turnscope.history.digests import Key
 from turnscope.history.pieces import FIELDS, MODEL, PROMPT, Piece, message, pieces
 from turnscope.history.reasoning import reasoning_chars, trimmed, without_reasoning
-from turnscope.marks import MARK_BYTES, Keys
 from turnscope.model import Attempt
 from turnscope.proxy.said import Said
 
 WAITING_LIMIT: Final = 64 << 20
 """Bytes of bodies kept in one process until they are told."""
-
 _SLICE: Final = 16_384
 """Characters that are read and hashed without a pause; what a message costs besides counts as ``_A_MESSAGE``."""
 _A_MESSAGE: Final = 1_024
@@ -38,51 +38,18 @@ class Told(NamedTuple):
     part_names: list[str]
     part_chars: list[int]
     part_digests: bytes
-
-
-class Room:
-    """Bytes of bodies that may still wait. For any thread."""
-
-    def __init__(self, limit: int = WAITING_LIMIT) -> None:
-        self._lock = threading.Lock()
-        self.left = limit
-
-    def take(self, size: int) -> bool:
-        """Whether there was room; then it is taken."""
-        with self._lock:
-            fits = size <= self.left
-            self.left -= size * fits
-        return fits
-
-    def give(self, size: int) -> None:
-        """It is free again."""
-        with self._lock:
-            self.left += size
+    key_id: str
+    """"" without a key."""
 
 
 class Prompt:
     """One client request's body until it is told, and what is told of it, for all its attempts."""
 
-    def __init__(self, body: bytes, room: Room) -> None:
-        self._room = room
-        self._taken = 0
-        if room.take(len(body)):
-            self._taken = len(body)
-        self._body = body if self._taken else b""
-        self._told = None if self._taken else tell(body, None)
+    __slots__ = ("body", "told")
 
-    def __del__(self) -> None:
-        # However it was given up: a request that reached no engine is never told.
-        if self._taken:
-            self._room.give(self._taken)
-
-    def told(self, keys: Keys | None, pause: Pause) -> Told:
-        """Computed once, then the body is let go. ``pause()`` is called between messages."""
-        if self._told is None:
-            self._told = tell(self._body, keys, pause)
-            self._room.give(self._taken)
-            self._taken, self._body = 0, b""
-        return self._told
+    def __init__(self, body: bytes, told: Told | None = None) -> None:
+        self.body = body
+        self.told = told
 
 
 class Untold(NamedTuple):
@@ -93,54 +60,91 @@ class Untold(NamedTuple):
     said: Said | None
     """D's answer, where it is whole."""
 
-    def fill(self, keys: Keys | None, pause: Pause) -> Attempt:
-        """The whole attempt."""
-        event, told = self.event, self.prompt.told(keys, pause)
-        event.message_roles, event.message_chars = told.roles, told.chars
-        event.message_digests = told.digests
+
+class Prompts:
+    """The bodies that wait. ``key`` gives the sidecar's key, None as long as it is not known."""
+
+    def __init__(self, key: Callable[[], Key | None], limit: int = WAITING_LIMIT) -> None:
+        self._key = key
+        self._lock = threading.Lock()
+        self._waiting: deque[Prompt] = deque()
+        self.room = limit
+        """Bytes that may still wait."""
+
+    def take(self, body: bytes) -> Prompt:
+        """For serving threads: keep ``body`` for the background."""
+        with self._lock:
+            fits = len(body) <= self.room
+            self.room -= len(body) * fits
+        if not fits:
+            return Prompt(b"", tell(body, None))
+        prompt = Prompt(body)
+        self._waiting.append(prompt)
+        return prompt
+
+    def work(self, pause: Pause) -> None:
+        """Tell what waits by now; ``pause()`` is called between short slices."""
+        for _ in range(len(self._waiting)):
+            self._tell(self._waiting.popleft(), pause)
+
+    def fill(self, untold: Untold, pause: Pause) -> Attempt:
+        """The whole attempt. Like ``work`` for the background thread."""
+        event = untold.event
+        told = self._tell(untold.prompt, pause)
+        event.message_roles, event.message_chars, event.message_digests = told.roles, told.chars, told.digests
         event.part_names, event.part_chars, event.part_digests = told.part_names, told.part_chars, told.part_digests
         event.last_role = told.roles[-1] if told.roles else None
-        answer = self.said.message() if self.said is not None else None
+        event.digest_key_id = told.key_id
+        answer = untold.said.message() if untold.said is not None else None
         if answer is not None:
-            piece = message(answer)
-            event.answer_chars = piece.chars
-            event.answer_reasoning_chars = reasoning_chars(piece)
-            if keys is not None:
-                spoken = without_reasoning(piece)
-                event.answer_digests = b"".join(digest(form, keys) for form in (piece, spoken, trimmed(spoken)))
-        if keys is not None and (told.digests or told.part_digests or event.answer_digests):
-            event.digest_key_id = keys.id
+            whole = message(answer)
+            spoken = without_reasoning(whole)
+            event.answer_chars, event.answer_reasoning_chars = whole.chars, reasoning_chars(whole)
+            key = self._key()
+            if key is not None and key.id == told.key_id:
+                event.answer_digests = b"".join(map(key.digest, (whole, spoken, trimmed(spoken))))
         return event
+
+    def _tell(self, prompt: Prompt, pause: Pause) -> Told:
+        if prompt.told is None:
+            body, prompt.body = prompt.body, b""
+            try:
+                prompt.told = tell(body, self._key(), pause)
+            finally:
+                with self._lock:
+                    self.room += len(body)
+        return prompt.told
 
 
 def _no_pause() -> None:
     return None
 
 
-def tell(body: bytes, keys: Keys | None, pause: Pause = _no_pause) -> Told:
+def tell(body: bytes, key: Key | None, pause: Pause = _no_pause) -> Told:
     """Of a request's body; nothing of one that is no JSON object. Of very many messages the newest are told."""
-    told = Told([], [], b"", [], [], b"")
-    digests: list[bytes] = []
-    part_digests: list[bytes] = []
+    roles: tuple[list[str], list[str]] = [], []
+    chars: tuple[list[int], list[int]] = [], []
+    digests: tuple[list[bytes], list[bytes]] = [], []
     work = 0
     for piece in _pieces(body):
-        parts = piece.index is None or piece.role == PROMPT
-        (told.part_names if parts else told.roles).append(piece.role)
-        (told.part_chars if parts else told.chars).append(piece.chars)
-        if keys is not None:
-            (part_digests if parts else digests).append(digest(piece, keys))
+        kind = int(piece.index is None or piece.role == PROMPT)
+        roles[kind].append(piece.role)
+        chars[kind].append(piece.chars)
+        if key is not None:
+            digests[kind].append(key.digest(piece))
         work += piece.chars + _A_MESSAGE
         if work > _SLICE:
             work = 0
             pause()
-    newest = slice(-MAX_LIST, None)
+    newest, first = slice(-MAX_LIST, None), slice(MAX_LIST)
     return Told(
-        told.roles[newest],
-        told.chars[newest],
-        b"".join(digests[newest]),
-        told.part_names[:MAX_LIST],
-        told.part_chars[:MAX_LIST],
-        b"".join(part_digests[:MAX_LIST]),
+        roles[0][newest],
+        chars[0][newest],
+        b"".join(digests[0][newest]),
+        roles[1][first],
+        chars[1][first],
+        b"".join(digests[1][first]),
+        key.id if key is not None else "",
     )
 
 
@@ -150,15 +154,3 @@ def _pieces(body: bytes) -> Iterator[Piece]:
         yield from (piece for piece in pieces({k: v for k, v in fields.items() if k in FIELDS}) if piece.role != MODEL)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return
-
-
-def digest(piece: Piece, keys: Keys) -> bytes:
-    """Of role and texts, so that no two different messages are fed to the hash alike."""
-    state: Any = keys.begin(b"message", piece.role.encode("utf-8", "surrogatepass"), MARK_BYTES)
-    for text in piece.texts:
-        for part in (text.label, text.text):
-            encoded = part.encode("utf-8", "surrogatepass")
-            state.update(len(encoded).to_bytes(8, "little"))
-            state.update(encoded)
-    found: bytes = state.digest()
-    return found

@@ -14,11 +14,12 @@ from turnscope.emit.emitter import give_way
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
 from turnscope.emit.runtime import Runtime, runtime
+from turnscope.emit.secret import Secret
 from turnscope.emit.settings import SettingsError, read
-from turnscope.marks import Keys
+from turnscope.history.digests import Key
 from turnscope.model import Attempt, Emitter, EngineState
 from turnscope.proxy.answer import PLAIN_LIMIT
-from turnscope.proxy.messages import Room, Untold
+from turnscope.proxy.messages import Prompts, Untold
 from turnscope.proxy.sessions import ResponseChain
 from turnscope.proxy.spans import Tracing
 from turnscope.proxy.sse import EVENT_LIMIT
@@ -42,9 +43,9 @@ class ProxyHook:
         clock: Callable[[], int] = time.monotonic_ns,
         wall_ns: Callable[[], int] = time.time_ns,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
-        keys: Callable[[], Keys | None] = lambda: None,
+        secret: Secret | None = None,
     ) -> None:
-        """``keys`` gives what messages are digested with, None as long as the sidecar's key is not known."""
+        """``secret``: under which messages are digested; without one they are not."""
         self.guard = Guard("proxy hook")
         self.emitter = emitter
         self.wrapped = wrapped
@@ -52,13 +53,12 @@ class ProxyHook:
         self._log = log
         self._said_unread = False
         self.chain = ResponseChain()
-        self.room = Room()
+        self.prompts = Prompts(_key_of(secret) if secret is not None else lambda: None)
         self.emit: Callable[[Untold], None] = rings["attempt"].pusher(self.attempt)
         self.open: dict[str, None] = {}
         self.clock = clock
         self.wall_ns = wall_ns
         self.new_id = new_id
-        self._keys = keys
 
     def say_unread(self) -> None:
         """Parts of an engine's answer were passed on and not read; said once."""
@@ -73,7 +73,7 @@ class ProxyHook:
 
     def attempt(self, untold: Untold) -> Attempt:
         """The whole event, made in the background: an entry is tied to its watch by the method that builds it."""
-        return untold.fill(self._keys(), give_way)
+        return self.prompts.fill(untold, give_way)
 
     def state(self, body: EngineState) -> EngineState:
         """The body itself."""
@@ -88,6 +88,22 @@ class ProxyHook:
         self.open.clear()
 
 
+def _key_of(secret: Secret) -> Callable[[], Key | None]:
+    """The key that ``secret`` makes, made anew only when the sidecar gives another secret."""
+    made: dict[bytes, Key] = {}
+
+    def key() -> Key | None:
+        value = secret.value
+        if value is None:
+            return None
+        if value not in made:
+            made.clear()
+            made[value] = Key(value)
+        return made[value]
+
+    return key
+
+
 class Process:
     """The hook and what sends for it."""
 
@@ -100,7 +116,11 @@ class Process:
             wrapped=wrapped,
             environment=environment,
             log=sending.log,
+            secret=sending.secret if sending.settings.digests else None,
         )
+        if sending.settings.digests:
+            sending.secret.want()
+        sending.jobs.append(self.hook.prompts.work)
         sending.add(self.hook)
 
     @property

@@ -13,7 +13,7 @@ import msgspec
 from turnscope.model import Attempt, Handle
 from turnscope.proxy.answer import FirstContent
 from turnscope.proxy.legs import AttemptRecord, LegRecord, stage_of
-from turnscope.proxy.messages import Prompt, Room, Untold
+from turnscope.proxy.messages import Prompt, Prompts, Untold
 from turnscope.proxy.requests import ClientRequest, LegRequest, generates, read_client_request
 from turnscope.proxy.sessions import Lineage, ResponseChain, Session, find_lineage, find_session
 from turnscope.semconv import Leg
@@ -42,7 +42,7 @@ class TurnRecord:
         clock: Callable[[], int],
         emit: Callable[[Untold], None],
         chain: ResponseChain,
-        room: Room,
+        prompts: Prompts,
     ) -> None:
         self.turn_id = turn_id
         self.path = path
@@ -62,11 +62,11 @@ class TurnRecord:
         self._start = clock()
         self._emit = emit
         self._chain = chain
-        self._room = room
+        self._prompts = prompts
         self._body: list[bytes] = []
         self._body_size = 0
         self._read = False
-        self._prompt: Prompt | None = None
+        self._prompt = Prompt(b"")
         self._first_content: FirstContent | None = None
         self._cancelled_at: str | None = None
 
@@ -90,7 +90,7 @@ class TurnRecord:
         body = b"".join(self._body) if self._body_size <= BODY_LIMIT else b""
         self._body.clear()
         self.request = read_client_request(body)
-        self._prompt = Prompt(body, self._room)
+        self._prompt = self._prompts.take(body)
         self.session = find_session(self.request, self.headers, self._chain)
         self.lineage = find_lineage(self.headers)
 
@@ -209,8 +209,7 @@ class TurnRecord:
         attempt.sent = True
         answer = attempt.decode.reader if attempt.decode is not None and attempt.decode.ok else None
         said = answer.answer.said if answer is not None and not answer.skipped else None
-        prompt = self._prompt or Prompt(b"", self._room)
-        self._emit(Untold(self._event(attempt, final=final, error=error), prompt, said))
+        self._emit(Untold(self._event(attempt, final=final, error=error), self._prompt, said))
 
     def _event(self, attempt: AttemptRecord, *, final: bool, error: BaseException | None) -> Attempt:
         prefill, decode = attempt.prefill, attempt.decode
