@@ -118,6 +118,10 @@ HOOK_VARIABLES = {
     settings.OFF_FILE: "A path: while a file is there, the hook does nothing. Looked at twice a second.",
     settings.ENGINE_NAME: "The engine's name in metrics and on screens, from a small set; else its role and a number.",
     settings.HEARTBEAT: "Time between heartbeats. Default 5.",
+    settings.DIGESTS: "`off`: no digests of prompts are made, and what needs them is unknown. Default `on`.",
+    settings.DIGEST_KEY: "The secret that digests are made with, at least 16 characters; they compare only under the "
+    "same one. Without it the hook asks the sidecar for the contents of its `digest.key`: needed behind a collector, "
+    "and where two engines of one deployment send to different sidecars.",
     settings.GENERATION: "Set by the hook itself, for an engine's workers: which start of the engine they belong to.",
 }
 

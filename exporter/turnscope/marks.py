@@ -193,6 +193,16 @@ _STOPS: Final = 4
 _VERSION: Final = b"1"
 
 
+def fingerprint(secret: bytes) -> str:
+    """Names a secret without telling it: 16 hex digits."""
+    name: str = _keyed(hashlib.sha256(secret).digest(), b"name", b"", 8).hexdigest()
+    return name
+
+
+def _keyed(key: bytes, what: bytes, data: bytes, size: int) -> Any:
+    return hashlib.blake2b(data, digest_size=size, key=key, person=what)
+
+
 class Keys:
     """What a secret is made into, once. ``stops``: ids that end a message; chunks end before each of them, too.
 
@@ -202,21 +212,19 @@ class Keys:
     def __init__(self, secret: bytes, stops: Collection[int] = ()) -> None:
         self._key = hashlib.sha256(secret).digest()
         self.stops = frozenset(pack([stop]) for stop in stops)
-        self.id: str = self._hash(b"id", b"".join((_VERSION, *sorted(self.stops))), 8).hexdigest()
+        self.id: str = _keyed(self._key, b"id", b"".join((_VERSION, *sorted(self.stops))), 8).hexdigest()
         self.classes = self._classes()
 
     def begin(self, seed: bytes) -> Any:
         """A hash to feed with a chunk."""
-        return self._hash(b"chunk", len(seed).to_bytes(4, "little") + seed, DIGEST_BYTES)
-
-    def _hash(self, what: bytes, data: bytes, size: int) -> Any:
-        return hashlib.blake2b(data, digest_size=size, key=self._key, person=what)
+        return _keyed(self._key, b"chunk", len(seed).to_bytes(4, "little") + seed, DIGEST_BYTES)
 
     def _classes(self) -> bytes:
         """A token's low byte to its class."""
-        drawn = [self._hash(b"cut", bytes((value,)), 8).digest() for value in range(256)]
+        drawn = b"".join(_keyed(self._key, b"cut", bytes((part,)), 64).digest() for part in range(16))
+        order = sorted(range(256), key=lambda value: drawn[4 * value : 4 * value + 4])
         table = bytearray(256)
-        for rank, value in enumerate(sorted(range(256), key=drawn.__getitem__)):
+        for rank, value in enumerate(order):
             table[value] = rank // _CLASS + 1 if rank < _CLASS * len(_CUT) else 0
         for stop in self.stops:
             table[stop[0]] = _STOPS

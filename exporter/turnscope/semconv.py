@@ -25,6 +25,10 @@ TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
 TURN_ID: Final = "turnscope.turn_id"
 """On the proxy's spans: the turn's trace id, 32 hex digits."""
 
+DIGEST_KEY: Final = "turnscope-digest-key"
+"""gRPC metadata: with a batch, the name of the key that the hook has; with the answer, the sidecar's, if it is another.
+"""
+
 
 class EventName(StrEnum):
     """The ``event_name`` of every OTLP log record turnscope's hooks send."""

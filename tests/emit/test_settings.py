@@ -44,3 +44,21 @@ def test_without_an_endpoint_there_is_no_hook(text: str) -> None:
 def test_a_heartbeat_that_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="TURNSCOPE_HEARTBEAT_SECONDS"):
         read({"TURNSCOPE_ENDPOINT": "localhost", "TURNSCOPE_HEARTBEAT_SECONDS": text})
+
+
+@pytest.mark.parametrize(("text", "on"), [("", True), ("on", True), ("off", False), (" OFF ", False)])
+def test_digests_are_made_unless_they_are_switched_off(text: str, on: bool) -> None:
+    found = read({"TURNSCOPE_ENDPOINT": "sidecar", "TURNSCOPE_DIGESTS": text})
+    assert found is not None
+    assert found.digests is on
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
+    with pytest.raises(SettingsError, match="TURNSCOPE_DIGESTS=maybe: on or off"):
+        read({"TURNSCOPE_ENDPOINT": "sidecar", "TURNSCOPE_DIGESTS": "maybe"})
+
+
+def test_a_short_digest_key_is_refused_without_telling_it() -> None:
+    with pytest.raises(SettingsError, match="TURNSCOPE_DIGEST_KEY has fewer than 16") as refused:
+        read({"TURNSCOPE_ENDPOINT": "sidecar", "TURNSCOPE_DIGEST_KEY": "hunter2"})
+    assert "hunter2" not in str(refused.value)

@@ -54,6 +54,19 @@ class PrefillStats:
             self.num_computed_tokens = prompt - (local or 0) - (external or 0)
 
 
+class ConstantList:
+    """A view that follows its list."""
+
+    def __init__(self, x: list[int]) -> None:
+        self._x = x
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._x[item]
+
+    def __len__(self) -> int:
+        return len(self._x)
+
+
 class Request:
     def __init__(
         self,
@@ -68,9 +81,16 @@ class Request:
         self.status = RequestStatus.WAITING
         self.events: list[Any] = []
         self.kv_transfer_params = params
-        self.prompt_token_ids = list(range(prompt))
+        self.prompt_token_ids: list[int] | None = list(range(prompt))
+        self.prompt_is_token_ids: list[bool] | None = None
         self.num_prompt_tokens = prompt
         self._output_token_ids: list[int] = []
+        self._all_token_ids = list(range(prompt))
+        self.all_token_ids = ConstantList(self._all_token_ids)
+        self.num_computed_tokens = 0
+        self.lora_request: Any = None
+        self.cache_salt: str | None = None
+        self.mm_features: list[Any] = []
         self.arrival_time = time.time()
         self.trace_headers = {"traceparent": "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"}
         self.session_id = session_id
@@ -108,12 +128,15 @@ class Scheduler:
         request.events.append(SimpleNamespace(type=2, timestamp=time.monotonic()))
         assert request.prefill_stats is not None
         request.prefill_stats.__init__(request.num_prompt_tokens, local, external)  # type: ignore[misc]
+        request.num_computed_tokens = request.num_prompt_tokens
         if request.kv_transfer_params:
             request.kv_transfer_params["do_remote_prefill"] = False
             request.kv_transfer_params["_remote_blocks_processed"] = True
 
     def output(self, request: Request, tokens: int = 1) -> None:
         request._output_token_ids += [1] * tokens
+        request._all_token_ids += [1] * tokens
+        request.num_computed_tokens = request.num_prompt_tokens + request.num_output_tokens - 1
         request.take_prefill_stats()
         request.events = []
 

@@ -7,6 +7,7 @@ from typing import Any
 from tests.hook import fakes
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
+from turnscope.hook.digests import Digests
 from turnscope.hook.engine_facts import engine_facts, group_bytes
 from turnscope.hook.scheduler import SchedulerWatch
 from turnscope.hook.worker import WorkerWatch
@@ -17,7 +18,14 @@ from turnscope.model import Emitter as Source
 class WatchedScheduler:
     """A fake scheduler with a watch on it."""
 
-    def __init__(self, role: str | None = "kv_producer", *, groups: int = 1, scheduler: Any = None) -> None:
+    def __init__(
+        self,
+        role: str | None = "kv_producer",
+        *,
+        groups: int = 1,
+        scheduler: Any = None,
+        digests: Digests | None = None,
+    ) -> None:
         config, cache = fakes.vllm_config(role), fakes.kv_cache_config(groups)
         connector = None if role is None else fakes.NixlConnector(None, fakes.SCHEDULER, None)
         self.rings = Rings()
@@ -30,6 +38,7 @@ class WatchedScheduler:
             engine=engine_facts(config, cache, connector, generation="01", name=None),
             group_bytes=group_bytes(cache),
             ranks=2,
+            digests=digests,
         )
         self.watch.attach(self.scheduler)
 

@@ -26,6 +26,7 @@ from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
+from turnscope.receivers.digest_key import BadKey, load_or_make
 from turnscope.receivers.errors import Unavailable
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
@@ -64,11 +65,25 @@ class Sidecar:
             raise port_taken(settings.http, error, "--http") from None
         undo.callback(self._http.stop)
         intake = LogsIntake(self._accept, self.metrics.add, max_bytes=settings.max_message_bytes)
+        digest_key = self._load_digest_key()
         try:
-            self._otlp = GrpcLogs(intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes)
+            self._otlp = GrpcLogs(
+                intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes, digest_key=digest_key
+            )
         except OSError as error:
             raise port_taken(settings.otlp_grpc, error, "--otlp-grpc") from None
         undo.callback(self._otlp.stop, 0)
+
+    def _load_digest_key(self) -> str:
+        try:
+            return load_or_make(self._settings.data_dir.expanduser())
+        except BadKey as error:
+            raise Sorry(str(error)) from None
+        except OSError as error:
+            raise Sorry(
+                f"the key for digests cannot be kept in {self._settings.data_dir} ({error.strerror}): "
+                "choose another folder with --data-dir"
+            ) from None
 
     def _accept(self, events: list[Event]) -> None:
         if self._pipeline.failure is not None:

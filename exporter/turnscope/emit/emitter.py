@@ -15,7 +15,7 @@ from turnscope.emit.outbox import Outbox
 from turnscope.emit.ring import Rings
 from turnscope.emit.sender import Outcome, Sender
 from turnscope.emit.settings import Settings
-from turnscope.emit.watch import Watch
+from turnscope.emit.watch import Job, Watch
 from turnscope.model import EngineState, Event, Heartbeat
 
 BATCH: Final = 64
@@ -44,12 +44,14 @@ class Emitter:
         watches: Sequence[Watch],
         sender: Sender,
         log: logging.Logger,
+        jobs: Sequence[Job] = (),
         pause: Callable[[], None] = give_way,
         outbox: Outbox | None = None,
     ) -> None:
         self._settings = settings
         self._rings = rings
         self._watches = watches
+        self._jobs = jobs
         self._sender = sender
         self._log = log
         self._pause = pause
@@ -83,6 +85,7 @@ class Emitter:
                 self._off_check_ns = now_ns
                 self._follow_off_file()
             self._say_broken()
+            self._work()
             self._gather()
             if not self._off and now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9:
                 self._heartbeat_ns = now_ns
@@ -96,6 +99,7 @@ class Emitter:
         """Say that the process goes away and send what is left, until monotonic ``deadline_ns``. Never raises."""
         with contextlib.suppress(Exception):
             self._state("stopping", None)
+            self._work()
             self._gather()
             if not self._off:
                 self._beat()
@@ -161,6 +165,14 @@ class Emitter:
         self._add([_event(watch, seq, now_ns, time.time_ns() - now_ns, body)])
 
     # --- rings to outbox ------------------------------------------------------------------------------
+    def _work(self) -> None:
+        """Let each job do what waits for it; one that fails takes nothing from the others."""
+        for job in list(self._jobs):
+            try:
+                job(self._pause)
+            except Exception as error:
+                self._count(error)
+
     def _gather(self) -> None:
         """Empty the rings of what was in them at the beginning."""
         offset = time.time_ns() - time.monotonic_ns()

@@ -15,8 +15,9 @@ from typing import Final
 
 from turnscope import model
 from turnscope.emit.ring import Rings
+from turnscope.emit.secret import Secret
 from turnscope.emit.settings import Settings
-from turnscope.emit.watch import Watch
+from turnscope.emit.watch import Job, Watch
 from turnscope.model import EngineState
 
 LOG: Final = logging.getLogger("vllm.turnscope")
@@ -33,6 +34,9 @@ class Runtime:
         self.log = log
         self.rings = Rings()
         self.watches: list[Watch] = []
+        self.jobs: list[Job] = []
+        """What the background thread does besides, before it empties the rings."""
+        self.secret = Secret(settings.digest_key)
         self.pid = os.getpid()
         self._id = secrets.token_hex(8)
         self._stop = threading.Event()
@@ -82,7 +86,8 @@ class Runtime:
                 settings=self.settings,
                 rings=self.rings,
                 watches=self.watches,
-                sender=GrpcSender(self.settings.endpoint),
+                jobs=self.jobs,
+                sender=GrpcSender(self.settings.endpoint, self.secret),
                 log=self.log,
             )
         except Exception as error:

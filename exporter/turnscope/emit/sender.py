@@ -6,6 +6,8 @@ import contextlib
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from turnscope import semconv
+from turnscope.emit.secret import Secret
 from turnscope.emit.settings import Endpoint
 
 _METHOD: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
@@ -34,10 +36,14 @@ class Sender(Protocol):
 
 
 class GrpcSender:
-    """The real one. gRPC is imported at the first batch, in the thread that sends it."""
+    """The real one. gRPC is imported at the first batch, in the thread that sends it.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    Where ``secret`` is wanted, each batch says which one is known, and the answer may bring another.
+    """
+
+    def __init__(self, endpoint: Endpoint, secret: Secret | None = None) -> None:
         self._endpoint = endpoint
+        self._secret = secret or Secret()
         self._channel: Any = None
         self._call: Any = None
 
@@ -47,7 +53,12 @@ class GrpcSender:
         try:
             if self._call is None:
                 self._connect(grpc)
-            self._call(body, timeout=timeout_s)
+            known = self._secret.known
+            if known is None:
+                self._call(body, timeout=timeout_s)
+            else:
+                _, call = self._call.with_call(body, timeout=timeout_s, metadata=((semconv.DIGEST_KEY, known),))
+                self._secret.answered(dict(call.trailing_metadata() or ()).get(semconv.DIGEST_KEY))
         except grpc.RpcError as error:
             name = error.code().name
             return (Outcome.LATER if name in _TRANSIENT else Outcome.REFUSED), f"{name}: {error.details()}"

@@ -13,7 +13,13 @@ OFF_FILE: Final = "TURNSCOPE_OFF_FILE"
 ENGINE_NAME: Final = "TURNSCOPE_ENGINE_NAME"
 GENERATION: Final = "TURNSCOPE_GENERATION"
 HEARTBEAT: Final = "TURNSCOPE_HEARTBEAT_SECONDS"
-VARIABLES: Final = (ENDPOINT, OFF_FILE, ENGINE_NAME, GENERATION, HEARTBEAT)
+DIGESTS: Final = "TURNSCOPE_DIGESTS"
+DIGEST_KEY: Final = "TURNSCOPE_DIGEST_KEY"
+VARIABLES: Final = (ENDPOINT, OFF_FILE, ENGINE_NAME, GENERATION, HEARTBEAT, DIGESTS, DIGEST_KEY)
+
+SHORTEST_KEY: Final = 16
+"""Characters of a key that is not guessed at once."""
+_SWITCH: Final = {"": True, "on": True, "off": False}
 
 OTLP_GRPC_PORT: Final = 4317
 OTLP_HTTP_PORT: Final = 4318
@@ -42,6 +48,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     off_file: str | None = None
     engine_name: str | None = None
     heartbeat_s: float = 5.0
+    digests: bool = True
+    digest_key: str | None = None
+    """None: the sidecar is asked for its own."""
 
 
 def parse_endpoint(text: str) -> Endpoint:
@@ -79,9 +88,17 @@ def read(environment: Mapping[str, str]) -> Settings | None:
         heartbeat_s = 0.0
     if not 0.05 <= heartbeat_s <= 3600:
         raise SettingsError(f"{HEARTBEAT}={environment[HEARTBEAT]}: a number of seconds from 0.05 to 3600 is needed.")
+    digests = _SWITCH.get(environment.get(DIGESTS, "").strip().lower())
+    if digests is None:
+        raise SettingsError(f"{DIGESTS}={environment[DIGESTS]}: on or off is needed.")
+    digest_key = environment.get(DIGEST_KEY, "").strip() or None
+    if digest_key is not None and len(digest_key) < SHORTEST_KEY:
+        raise SettingsError(f"{DIGEST_KEY} has fewer than {SHORTEST_KEY} characters: a longer secret is needed.")
     return Settings(
         endpoint=parse_endpoint(text),
         off_file=environment.get(OFF_FILE) or None,
         engine_name=environment.get(ENGINE_NAME) or None,
         heartbeat_s=heartbeat_s,
+        digests=digests,
+        digest_key=digest_key,
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from turnscope.emit.guard import Guard
 from turnscope.model import Emitter, Engine, EngineState
+
+Job = Callable[[Callable[[], None]], None]
+"""Long work for the background thread; it calls what it is given between slices of at most 0.1 ms."""
 
 
 class Watch(Protocol):

@@ -13,7 +13,9 @@ from turnscope.emit.after_import import after_import
 from turnscope.emit.guard import Guard
 from turnscope.emit.runtime import LOG, runtime
 from turnscope.emit.settings import Settings, read
+from turnscope.hook.digests import Digests
 from turnscope.hook.engine_facts import children, engine_facts, group_bytes, nixl_side
+from turnscope.hook.identity import digest_facts
 from turnscope.hook.scheduler import SchedulerWatch
 from turnscope.hook.worker import WorkerWatch
 from turnscope.hook.wrapping import wrap_factory, wrap_scheduler
@@ -85,6 +87,7 @@ class Activation:
                 generation=self._environment[names.GENERATION],
                 name=self._settings.engine_name,
             )
+            digests = Digests(process.secret, digest_facts(scheduler.vllm_config)) if self._settings.digests else None
             watch = SchedulerWatch(
                 rings=process.rings,
                 guard=Guard("scheduler hook"),
@@ -92,7 +95,10 @@ class Activation:
                 engine=engine,
                 group_bytes=group_bytes(kv_cache),
                 ranks=(engine.tp_size or 1) * (engine.pp_size or 1),
+                digests=digests,
             )
+            if digests is not None:
+                process.jobs.append(digests.work)
             watch.attach(scheduler)
             process.add(watch)
         except Exception as error:

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
+from turnscope.hook.digests import Digests, Ended
 from turnscope.hook.values import block_counts, count, handle, named, seconds_to_ns, text
-from turnscope.model import Emitter, Engine, EngineState, Hold, HoldUse, Request
+from turnscope.model import Digest, Emitter, Engine, EngineState, Hold, HoldUse, Request
 from turnscope.semconv import HoldKind, Leg
 
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
@@ -33,7 +34,7 @@ class _Added(NamedTuple):
 
 
 class _Freed(NamedTuple):
-    """What is read when a request ends. No prompt, no tokens: neither may live longer than its request."""
+    """What is read when a request ends. No prompt, no tokens: those wait elsewhere, bounded, or go with the request."""
 
     request_id: str
     added: tuple[Any, ...]
@@ -52,10 +53,18 @@ class _Freed(NamedTuple):
 
 
 class SchedulerWatch:
-    """Watches one scheduler. ``group_bytes`` and ``ranks`` size its holds."""
+    """Watches one scheduler. ``group_bytes`` and ``ranks`` size its holds; without ``digests`` none are made."""
 
     def __init__(
-        self, *, rings: Rings, guard: Guard, emitter: Emitter, engine: Engine, group_bytes: list[int], ranks: int
+        self,
+        *,
+        rings: Rings,
+        guard: Guard,
+        emitter: Emitter,
+        engine: Engine,
+        group_bytes: list[int],
+        ranks: int,
+        digests: Digests | None = None,
     ) -> None:
         self.guard = guard
         self.emitter = emitter
@@ -67,6 +76,8 @@ class SchedulerWatch:
         self._push_request = rings["request"].pusher(self.request)
         self._push_hold = rings["hold"].pusher(self.hold)
         self._push_use = rings["hold_use"].pusher(self.hold_use)
+        self._digests = digests
+        self._keep = digests.keeper(self.ended, rings["digest"].pusher(self.digest)) if digests is not None else None
 
     # --- engine thread --------------------------------------------------------------------------------
     def attach(self, scheduler: Any) -> None:
@@ -98,7 +109,7 @@ class SchedulerWatch:
         return add_request
 
     def _freeing(self, scheduler: Any, original: Any) -> Any:
-        guard, running = self.guard, self._open
+        guard, running, keep = self.guard, self._open, self._keep
         push_request, push_hold, push_use = self._push_request, self._push_hold, self._push_use
 
         @wraps(original)
@@ -111,9 +122,10 @@ class SchedulerWatch:
                     if added is not None:
                         params = request.kv_transfer_params
                         given = result[0] if type(result) is tuple else result
+                        prompt, output = request.num_prompt_tokens, request.num_output_tokens
                         freed = (
                             name, added, params, given, request.status, request.prefill_stats,
-                            request.num_prompt_tokens, request.num_output_tokens, request.num_preemptions,
+                            prompt, output, request.num_preemptions,
                             request.arrival_time, request.trace_headers, getattr(request, "session_id", None),
                             getattr(request, "skip_reading_prefix_cache", None),
                         )  # fmt: skip
@@ -122,6 +134,8 @@ class SchedulerWatch:
                             push_hold(freed)
                         if params and added[1] and params.get("remote_block_ids") and named(params):
                             push_use(freed)
+                        if keep is not None:
+                            keep(request, freed, prompt + output)
                 except Exception as error:
                     guard.failed(error)
             return result
@@ -134,6 +148,8 @@ class SchedulerWatch:
 
     def forget(self) -> None:
         self._open.clear()
+        if self._digests is not None:
+            self._digests.forget()
 
     def state(self, body: EngineState) -> EngineState:
         return body
@@ -202,6 +218,31 @@ class SchedulerWatch:
             processed=bool(freed.params.get("_remote_blocks_processed"))
             and all(name in freed.params for name in _NAMED),
         )
+
+    def ended(self, payload: tuple[Any, ...]) -> Ended:
+        """What a freed request was, for its digest."""
+        freed = _Freed(*payload)
+        leg = _leg(_Added(*freed.added))
+        if leg is Leg.PREFILL:
+            given = handle(freed.params)
+            anchor = given.tokens if given is not None else None
+        else:
+            anchor = count(freed.given["remote_num_tokens"]) if _is_hold(freed.given) else None
+        return Ended(
+            request_id=text(freed.request_id) or "",
+            leg=leg,
+            input_tokens=count(freed.num_prompt_tokens) or 0,
+            answer_tokens=count(freed.num_output_tokens) or 0,
+            anchor_tokens=anchor,
+        )
+
+    def digest(self, payload: Any) -> Digest:
+        """The ``digest`` event: made by now, or of a freed request that found no room to wait."""
+        return payload if type(payload) is Digest else self.ended(payload).dropped()
+
+
+def _is_hold(given: Any) -> bool:
+    return isinstance(given, dict) and bool(given.get("do_remote_decode")) and "remote_num_tokens" in given
 
 
 def _known(stats: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import grpc
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
+from turnscope import semconv
+from turnscope.marks import fingerprint
 from turnscope.receivers.errors import Refused, grpc_status
 from turnscope.receivers.intake import LogsIntake
 
@@ -21,10 +23,23 @@ _HARD_FACTOR: Final = 4
 
 
 class GrpcLogs:
-    """A gRPC server on ``address`` (``host:port``; port 0 takes a free one). Raises ``OSError`` if it is taken."""
+    """A gRPC server on ``address`` (``host:port``; port 0 takes a free one). Raises ``OSError`` if it is taken.
 
-    def __init__(self, intake: LogsIntake, address: str, *, max_bytes: int, workers: int = WORKERS) -> None:
+    A hook that asks, and has another, is given ``digest_key`` with the answer to its batch.
+    """
+
+    def __init__(
+        self,
+        intake: LogsIntake,
+        address: str,
+        *,
+        max_bytes: int,
+        workers: int = WORKERS,
+        digest_key: str | None = None,
+    ) -> None:
         self._intake = intake
+        self._digest_key = digest_key
+        self._key_name = fingerprint(digest_key.encode()) if digest_key else None
         self._server = grpc.server(
             ThreadPoolExecutor(workers, thread_name_prefix="turnscope-otlp"),
             options=[
@@ -53,9 +68,16 @@ class GrpcLogs:
 
     def _export(self, body: bytes, context: grpc.ServicerContext) -> ExportLogsServiceResponse:
         try:
-            return self._intake.export(body)
+            answer = self._intake.export(body)
         except Refused as error:
             context.abort(grpc_status(error), str(error))
         except Exception:
             _LOG.exception("a request could not be answered")
             context.abort(grpc.StatusCode.INTERNAL, "internal error: see the sidecar's log")
+        self._give_key(context)
+        return answer
+
+    def _give_key(self, context: grpc.ServicerContext) -> None:
+        asked = next((value for name, value in context.invocation_metadata() if name == semconv.DIGEST_KEY), None)
+        if self._digest_key is not None and asked is not None and asked != self._key_name:
+            context.set_trailing_metadata(((semconv.DIGEST_KEY, self._digest_key),))
