@@ -135,7 +135,7 @@ def test_a_prompt_that_repeats_a_part_of_what_is_held_is_no_mismatch() -> None:
 
 
 def test_a_prompt_that_ends_before_the_next_mark_is_suspect_past_the_last_that_agrees() -> None:
-    turn = two_turns([*SYSTEM, *message(5, salt=7)]).turns()["p2"]
+    turn = two_turns([*SYSTEM, *text(5, salt=7)]).turns()["p2"]
     assert (turn.suspicions, turn.mismatch_evidence) == (["kv_mismatch"], "lengths")
     assert turn.diverged_before is None
     assert turn.diverged_after is not None
