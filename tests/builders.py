@@ -33,7 +33,9 @@ SECOND = 1000 * MS
 EPOCH_NS = 1_700_000_000 * SECOND
 BLOCK_TOKENS = 16
 BLOCK_BYTES = 2_097_152
-KEYS = Keys(b"secret")
+STOP = 151_645
+"""The token that ends a message."""
+KEYS = Keys(b"secret", stops=[STOP])
 
 P = Engine(
     id="p",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.builders import KEYS, Pair
+from tests.builders import KEYS, STOP, Pair
 from turnscope.marks import Keys
 from turnscope.model import Event, Handle
 
@@ -17,6 +17,11 @@ def text(size: int, salt: int = 0) -> list[int]:
     """Token ids as a language has them: few are frequent, most are rare."""
     rng = random.Random(salt)
     return [int(rng.paretovariate(0.7) * 20) % VOCABULARY for _ in range(size)]
+
+
+def message(size: int, salt: int = 0) -> list[int]:
+    """A text that ends as messages do."""
+    return [*text(size - 1, salt), STOP]
 
 
 class Talk:
@@ -46,7 +51,7 @@ class Talk:
         """
         size, offered = len(prompt), given.tokens if given is not None and given.tokens is not None else 0
         remainder = min(offered, size) - local
-        self.answers[n] = text(answer, salt=100 + sum(n.encode()))
+        self.answers[n] = message(answer, salt=100 + sum(n.encode()))
         roles = ["system", "user"] if first else ["system", "user", "assistant", "user"]
         events = self.pair.turn(
             n,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
-from tests.assembly.talk import Talk, text
+from tests.assembly.talk import Talk, message, text
 from tests.builders import MS, D, P, Pair, Process, read
 from turnscope.assembly import taint
 from turnscope.model import Event, Request
@@ -85,7 +85,7 @@ def test_another_p_has_a_cache_of_its_own_until_it_fetches_what_is_wrong() -> No
     second.d, second.dw, second.proxy = pair.d, pair.dw, pair.proxy
     events, told = poisoned(pair)
     events += other(second, "3", at_ms=9000, local=1200)
-    talk.answers["2"] = text(200, salt=100 + ord("2"))
+    talk.answers["2"] = message(200, salt=100 + ord("2"))
     faithful = [*EDITED, *talk.answers["2"], *text(60, salt=6)]
     more = Talk(second).turn("4", faithful, at_ms=12_000, given=pair.handle("2", len(EDITED) + 199))
     events += [*flat(more), *other(second, "5", at_ms=16_000, local=1200)]
@@ -99,7 +99,7 @@ def test_a_faithful_turn_on_a_hold_that_descends_from_a_mismatch_is_suspect_from
     pair = Pair()
     talk = Talk(pair)
     events, told = poisoned(pair)
-    answer = text(200, salt=100 + ord("2"))
+    answer = message(200, salt=100 + ord("2"))
     prompt = [*EDITED, *answer, *text(60, salt=6)]
     three = talk.turn("3", prompt, at_ms=9000, given=pair.handle("2", len(EDITED) + 199))
     run = Run().feed([*events, *told, *flat(three)]).wait()
@@ -139,7 +139,7 @@ def test_a_hit_that_was_counted_before_the_mismatch_was_known_is_found_when_it_i
 def test_what_a_refuted_mismatch_had_tainted_is_cleared_with_it() -> None:
     pair = Pair(msgspec.structs.replace(P, load_failure_policy="recompute"))
     events = [*flat(poisoned(pair)), *other(pair, "3", at_ms=9000, local=1200)]
-    answer = text(200, salt=100 + ord("2"))
+    answer = message(200, salt=100 + ord("2"))
     four = Talk(pair).turn("4", [*EDITED, *answer, *text(60)], at_ms=13_000, given=pair.handle("2", 1850))
     run = Run().feed([*events, *flat(four)]).wait()
     assert [run.turns()[p].suspicions for p in ("p2", "p3", "p4")] == 3 * [["kv_mismatch"]]

@@ -176,16 +176,15 @@ class Assembler:
         if self._too_old(event, emitter, arrival_ns):
             self._ledger.count(f"late:{unique}", late)
             return
-        missed = [
-            turn for turn in map(self._turns.get, self._digests.take(event, body, arrival_ns)) if turn is not None
-        ]
-        if not missed:
+        missed = self._digests.take(event, body, arrival_ns)
+        self._closing.dirty.update(missed)
+        counted = [turn for turn in map(self._turns.get, missed) if turn is not None and turn.counted]
+        if not counted:
             return
         self._ledger.count(f"late:{unique}", late)
-        for turn in missed:
+        for turn in counted:
             turn.late = True
             self._turns.put(turn)
-            self._closing.dirty.add(turn.turn_id)
         self._closing.settle()
 
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:

@@ -58,6 +58,7 @@ class Closing:
 
     def _settle(self) -> None:
         again: set[str] = set()
+        still_open: set[str] = set()
         while self.dirty:
             keys, self.dirty = sorted(self.dirty), set()
             for key in keys:
@@ -65,12 +66,14 @@ class Closing:
                 if turn is None or turn.closed == "fragment":
                     continue
                 self.dirty |= self._settler.note(turn)
-                if turn.counted:
-                    again.add(key)
+                (again if turn.counted else still_open).add(key)
         for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
             again |= self._holds.suspects(hold)
             self._revise_hold(hold)
         self.dirty_holds = set()
+        # What an open turn leaves in caches and holds concerns turns that may be counted before it.
+        for key in sorted(still_open):
+            self.dirty |= self._continuity.judge(self._state.turns[key])
         for key in sorted(again):
             counted = self._turns.get(key)
             if counted is not None and counted.counted:

@@ -26,7 +26,7 @@ class Digests:
         self._settings = settings
 
     def take(self, event: Event, digest: Digest, arrival_ns: int) -> list[str]:
-        """Keep a digest; the turns that missed it."""
+        """Keep a digest; the turns that were judged without it."""
         name = hold_id_of if digest.leg is Leg.DECODE else turn_id
         key = name(event.engine.id if event.engine else "", digest.request_id)
         self._drop(key)
