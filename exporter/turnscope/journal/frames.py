@@ -16,7 +16,7 @@ _CHUNK: Final = 2**20
 _SEARCH: Final = 2**16
 
 R = TypeVar("R")
-Decode = Callable[[bytes], R | None]
+Decode = Callable[[bytes], R]
 """The record in a payload; None for what cannot be read."""
 
 
