@@ -17,9 +17,12 @@ from turnscope.model import Emitter as Source
 class WatchedScheduler:
     """A fake scheduler with a watch on it."""
 
-    def __init__(self, role: str | None = "kv_producer", *, groups: int = 1, scheduler: Any = None) -> None:
+    def __init__(
+        self, role: str | None = "kv_producer", *, groups: int = 1, scheduler: Any = None, connector: Any = None
+    ) -> None:
         config, cache = fakes.vllm_config(role), fakes.kv_cache_config(groups)
-        connector = None if role is None else fakes.NixlConnector(None, fakes.SCHEDULER, None)
+        if connector is None and role is not None:
+            connector = fakes.NixlConnector(None, fakes.SCHEDULER, None)
         self.rings = Rings()
         self.guard = Guard("scheduler hook", limit=3)
         self.scheduler = scheduler or fakes.Scheduler(config, cache, connector)

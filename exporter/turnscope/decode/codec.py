@@ -20,10 +20,22 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from turnscope import semconv
-from turnscope.model import BODIES, Attempt, Body, Emitter, Engine, Event, Handle, Hold, HoldUse, Request, Transfer
+from turnscope.model import (
+    BODIES,
+    Attempt,
+    Body,
+    Emitter,
+    Engine,
+    Event,
+    Handle,
+    Hold,
+    HoldUse,
+    Request,
+    Stuck,
+    Transfer,
+)
+from turnscope.semconv import bounded
 
-MAX_TEXT: Final = 256
-"""Longer strings (ids from clients can be 1 MB) are cut and end in a hash of the whole."""
 MAX_LIST: Final = 4096
 MAX_INT: Final = 2**60
 """Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
@@ -44,14 +56,6 @@ _MONO: Final = "turnscope.mono_ns"
 
 class BadEvent(ValueError):
     """A record that claims to be turnscope's and cannot be read: what and why."""
-
-
-def bounded(text: str) -> str:
-    """``text``, or its beginning and a hash when it is longer than ``MAX_TEXT``."""
-    if len(text) <= MAX_TEXT:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{text[: MAX_TEXT - 17]}~{digest}"
 
 
 class _Field(msgspec.Struct):
@@ -196,7 +200,7 @@ def record_key(engine: Engine | None, body: Body) -> bytes:
     match body:
         case Request(leg=semconv.Leg.DECODE, handle_in=Handle() as handle):
             return semconv.turn_key(handle.engine_id, handle.request_id)
-        case Request():
+        case Request() | Stuck():
             return semconv.turn_key(engine_id, body.request_id)
         case Transfer(direction=semconv.Direction.HANDOFF) if body.remote_engine_id and body.remote_request_id:
             return semconv.turn_key(body.remote_engine_id, body.remote_request_id)

@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple
 
 from turnscope.model import Body
 
-CAPACITY: Final = {"engine": 256, "request": 4096, "hold": 4096, "hold_use": 4096, "transfer": 8192, "attempt": 4096}
+CAPACITY: Final = {
+    "engine": 256,
+    "request": 4096,
+    "hold": 4096,
+    "hold_use": 4096,
+    "transfer": 8192,
+    "stuck": 1024,
+    "attempt": 4096,
+}
 """By kind. The background thread empties the rings five times a second."""
 
 

@@ -25,6 +25,7 @@ from turnscope.model.events import (
     Hold,
     HoldUse,
     Request,
+    Stuck,
     Transfer,
 )
 from turnscope.model.facts import (
@@ -66,6 +67,7 @@ __all__ = [
     "Request",
     "Revision",
     "Sample",
+    "Stuck",
     "SystemStatus",
     "Transfer",
     "Turn",

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from turnscope.decode.codec import bounded
+from turnscope.semconv import bounded
 from turnscope.proxy.requests import ClientRequest
 
 HEADERS: Final = (
