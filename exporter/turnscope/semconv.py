@@ -129,6 +129,31 @@ class HoldOutcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+class HandleStep(StrEnum):
+    """A step in the life of D's handle, in the order in which they usually come."""
+
+    ISSUED = "issued"
+    HELD = "held"
+    GIVEN = "given"
+    READ = "read"
+    NOTIFIED = "notified"
+    DECLINED = "declined"
+    FAILED = "failed"
+    RELEASED = "released"
+    EXPIRED = "expired"
+    READ_LATE = "read_late"
+    LOST = "lost"
+
+
+class Observer(StrEnum):
+    """Who saw a step."""
+
+    DECODE = "decode"
+    PROXY = "proxy"
+    PREFILL = "prefill"
+    SIDECAR = "sidecar"
+
+
 class Direction(StrEnum):
     """``handoff`` is P->D, ``reverse_fetch`` is D->P."""
 

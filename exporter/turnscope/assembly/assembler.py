@@ -12,12 +12,14 @@ from turnscope.assembly.closing import Closing
 from turnscope.assembly.emitters import STOPPED, Emitters
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import gauges
+from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import EXPIRED, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.matching import Matching, NoMatch
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import EmitterState, State, TurnState
+from turnscope.assembly.state import EmitterState, Idle, State, TurnState
+from turnscope.assembly.stuck import Standstill
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.turns import Turns
 from turnscope.model import (
@@ -31,6 +33,7 @@ from turnscope.model import (
     HoldUse,
     Request,
     Sample,
+    Stuck,
     Transfer,
 )
 from turnscope.semconv import HoldKind
@@ -63,9 +66,19 @@ class Assembler:
         self._settler = Settler(state, settings, self._engines)
         self._holds = Holds(state, settings, self._engines, self._settler, self._turns)
         self._matching = Matching(state, self._turns)
-        suspicions = Suspicions(state, settings, self._engines, self._settler)
+        self._handles = Handles(state)
+        self._standstill = Standstill(state, settings, self._engines, self._turns)
+        suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles)
         self._closing = Closing(
-            state, settings, self._ledger, self._engines, self._turns, self._settler, self._holds, suspicions
+            state,
+            settings,
+            self._ledger,
+            self._engines,
+            self._turns,
+            self._settler,
+            self._holds,
+            self._handles,
+            suspicions,
         )
         self._due: list[tuple[int, str, str]] = []
         self._queued: dict[tuple[str, str], int] = {}
@@ -86,6 +99,8 @@ class Assembler:
         self._run(arrival_ns)
         known = self._engines.get(event.engine.id) if event.engine is not None else None
         begins = known is None or known.silent
+        speaker = self._state.emitters.get(event.emitter.id)
+        idle = speaker.idle if speaker is not None else {}
         emitter = self._emitters.receive(event, arrival_ns, wall_ns)
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
@@ -98,13 +113,17 @@ class Assembler:
                 self._lose(event.engine.id, event.engine.generation, event.wall_ns, arrival_ns)
             elif isinstance(event.body, EngineState):
                 self._engine_says(event, event.body, arrival_ns)
-        self._apply(event, emitter, arrival_ns)
+        self._closing.dirty_holds |= self._handles.see(event, arrival_ns)
+        if isinstance(event.body, Heartbeat):
+            self._look_for_idle(emitter, idle, arrival_ns)
+        else:
+            self._apply(event, emitter, arrival_ns)
 
     def _apply(self, event: Event, emitter: EmitterState, arrival_ns: int) -> None:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"
         engine = self._engines.name(event.engine.id if event.engine else None)
         match body:
-            case Heartbeat() | EngineState():
+            case EngineState():
                 return
             case Request():
                 generation = event.engine.generation if event.engine else ""
@@ -113,13 +132,14 @@ class Assembler:
                 status.note_leg(self._engines.get(engine_id), body)
             case Transfer():
                 self._ledger.count(f"read:{unique}", counts.read(engine, body))
+                status.note_read(self._engines.get(event.engine.id if event.engine else None), body)
             case Attempt():
                 self._state.attempts += body.final
                 self._state.attempts_without_session += body.final and body.session_id is None
             case Hold():
                 self._hold(event, body, engine, unique, emitter, arrival_ns)
                 return
-            case HoldUse():
+            case HoldUse() | Stuck():
                 pass
         self._turn(event, unique, emitter, arrival_ns)
 
@@ -138,9 +158,12 @@ class Assembler:
         if isinstance(event.body, Attempt):
             self._settler.attempt(turn, event.body, arrival_ns)
         self._turns.reopen(turn)
+        news = isinstance(event.body, Stuck) and self._standstill.said(turn, event, event.body)
         if not turn.counted:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
+            if news:
+                self._closing.show(turn)
             if isinstance(event.body, Request):
                 for waiting in self._turns.waiting_attempts(event.body.request_id):
                     self._push(self._turns.schedule(waiting, arrival_ns), TURN, waiting.turn_id)
@@ -151,6 +174,12 @@ class Assembler:
         self._turns.put(turn)
         self._closing.dirty.add(key)
         self._closing.settle()
+
+    def _look_for_idle(self, emitter: EmitterState, before: dict[str, Idle], arrival_ns: int) -> None:
+        for turn in self._standstill.beat(emitter, before, arrival_ns):
+            self._closing.dirty.add(turn.turn_id)
+            self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
+            self._closing.show(turn)
 
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:
         """Whether it is older than what is remembered: it opens nothing."""
@@ -163,6 +192,10 @@ class Assembler:
             self._push(turn.due_ns, TURN, turn.turn_id)
             return
         self._closing.settle()
+        prefill = self._matching.prefill_of(turn)
+        if prefill is not None:
+            self._hand_over(turn, prefill, now_ns)
+            return
         match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
         if isinstance(match, TurnState):
             self._merge(turn, match, now_ns)
@@ -176,10 +209,23 @@ class Assembler:
         """An attempt that did not name its P leg, and the leg that it turned out to have been."""
         attempt = turn.attempt
         assert attempt is not None
-        del self._state.turns[turn.turn_id]
-        target.attempt, target.join = attempt, "inferred"
-        self._settler.forget(turn.turn_id)
+        target.attempt = attempt
         self._settler.attempt(target, attempt, turn.last_ns)
+        self._join(turn, target, now_ns)
+
+    def _hand_over(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
+        """A request to D that was handed nothing, and the turn that it made the answer of."""
+        assert turn.prefill is not None
+        for leg in (turn.prefill, *turn.samples):
+            self._turns.add_decode(target, leg)
+        if target.attempt is None:
+            target.attempt = turn.attempt
+        self._join(turn, target, now_ns)
+
+    def _join(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
+        del self._state.turns[turn.turn_id]
+        target.join = "inferred"
+        self._settler.forget(turn.turn_id)
         self._closing.dirty.add(target.turn_id)
         if target.counted:
             target.late = True
@@ -212,6 +258,9 @@ class Assembler:
         engine = self._engines.get(event.engine.id if event.engine else None)
         if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
             return
+        replaced = self._engines.replaces(event) if body.state == "started" else None
+        if replaced is not None:
+            self._lose(replaced, None, event.wall_ns, arrival_ns)
         if body.state == "stopping" and event.emitter.kind == "engine":
             engine.stopped = True
             self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
@@ -220,6 +269,7 @@ class Assembler:
 
     def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
         for hold in self._holds.lose(engine_id, survivor, wall_ns):
+            self._handles.lost(hold.hold_id, wall_ns)
             self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
 
     # --- time -----------------------------------------------------------------------------------------
@@ -294,6 +344,7 @@ class Assembler:
         for key in [k for k, since in state.counted.items() if since < old]:
             del state.counted[key]
         self._settler.prune(state.now_ns)
+        self._handles.prune(old)
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:

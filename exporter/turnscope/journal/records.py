@@ -18,6 +18,7 @@ from turnscope.model import (
     Hold,
     HoldUse,
     Request,
+    Stuck,
     Transfer,
 )
 
@@ -29,7 +30,7 @@ class Entry(msgspec.Struct, array_like=True):
     seq: int
     wall_ns: int
     mono_ns: int
-    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Stuck | Attempt
 
 
 class Batch(msgspec.Struct, array_like=True, tag="b"):

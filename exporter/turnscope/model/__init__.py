@@ -31,6 +31,7 @@ from turnscope.model.events import (
 from turnscope.model.facts import (
     HoldRecord,
     Turn,
+    TurnAttempt,
 )
 from turnscope.model.sources import (
     Emitter,
@@ -71,4 +72,5 @@ __all__ = [
     "SystemStatus",
     "Transfer",
     "Turn",
+    "TurnAttempt",
 ]
