@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from turnscope import model
+from turnscope import model, semconv
 from turnscope.catalog import METRICS, Metric
 from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
@@ -93,7 +93,7 @@ def events_page() -> str:
         "What the hooks send: OTLP log records, the event's name in `event_name` and again in the attribute "
         "`event.name`. This table is also the allowlist: an attribute that is not in it is dropped when it arrives, "
         "before anything is stored. No prompt, token id or tool content is among them. Strings longer than "
-        f"{codec.MAX_TEXT} characters are cut and end in a hash; lists longer than {codec.MAX_LIST} are cut.\n\n"
+        f"{semconv.MAX_TEXT} characters are cut and end in a hash; lists longer than {codec.MAX_LIST} are cut.\n\n"
         "Every record also carries `turnscope.seq` (int: numbered per emitter from 1, before any drop) and "
         "`turnscope.mono_ns` (int: the process's monotonic clock). `None` and defaults are left out. The record's "
         "`trace_id` is its turn's or its hold's, so that a collector can shard by it.\n",

@@ -26,7 +26,7 @@ from turnscope.model import (
     Request,
     Transfer,
 )
-from turnscope.semconv import Direction, HoldKind, Leg, TransferState
+from turnscope.semconv import Direction, HoldKind, Leg, TransferState, turn_key
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -78,9 +78,25 @@ class Process:
         """The hook is active."""
         return self.say(EngineState(state="started", wrapped=["scheduler"]), at_ms)
 
-    def beat(self, at_ms: int, *, open: list[str] | None = None, dropped: int = 0, errors: int = 0) -> Event:
-        """A heartbeat."""
-        body = Heartbeat(last_seq=self.seq + 1, dropped=dropped, errors=errors, open_requests=open or [])
+    def beat(
+        self,
+        at_ms: int,
+        *,
+        open: list[str] | None = None,
+        idle: dict[str, tuple[str, str]] | None = None,
+        dropped: int = 0,
+        errors: int = 0,
+    ) -> Event:
+        """A heartbeat. ``idle``: requests that take no step, each with (P engine, P request) of its turn; they are open
+        as well."""
+        body = Heartbeat(
+            last_seq=self.seq + 1,
+            dropped=dropped,
+            errors=errors,
+            open_requests=[*(open or []), *(idle or {})],
+            idle_requests=list(idle or {}),
+            idle_turns=[turn_key(*turn).hex() for turn in (idle or {}).values()],
+        )
         return self.say(body, at_ms)
 
 

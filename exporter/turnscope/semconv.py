@@ -7,6 +7,7 @@ are in development and their Python names are deprecated as they move.
 from __future__ import annotations
 
 import hashlib
+import re
 from enum import StrEnum
 from typing import Final
 
@@ -40,6 +41,7 @@ class EventName(StrEnum):
     HOLD = "turnscope.hold"
     HOLD_USE = "turnscope.hold_use"
     TRANSFER = "turnscope.transfer"
+    STUCK = "turnscope.stuck"
     ATTEMPT = "turnscope.attempt"
     DIGEST = "turnscope.digest"
 
@@ -94,6 +96,16 @@ class Status(StrEnum):
     STUCK = "stuck"
 
 
+class StuckCause(StrEnum):
+    """Why an engine will never run a request: it promised a load and queued no read. ``unknown``: it takes no step."""
+
+    BIDIRECTIONAL_OFF = "bidirectional_off"
+    HOST_BUFFER = "host_buffer"
+    PREEMPTED = "preempted"
+    LOAD_FAILED = "load_failed"
+    UNKNOWN = "unknown"
+
+
 class Suspicion(StrEnum):
     """Evidence that an answer may be wrong. Never mixed with failures."""
 
@@ -137,6 +149,31 @@ class HoldOutcome(StrEnum):
     HOLDER_LOST = "holder_lost"
     ABORTED = "aborted"
     UNKNOWN = "unknown"
+
+
+class HandleStep(StrEnum):
+    """A step in the life of D's handle, in the order in which they usually come."""
+
+    ISSUED = "issued"
+    HELD = "held"
+    GIVEN = "given"
+    READ = "read"
+    NOTIFIED = "notified"
+    DECLINED = "declined"
+    FAILED = "failed"
+    RELEASED = "released"
+    EXPIRED = "expired"
+    READ_LATE = "read_late"
+    LOST = "lost"
+
+
+class Observer(StrEnum):
+    """Who saw a step."""
+
+    DECODE = "decode"
+    PROXY = "proxy"
+    PREFILL = "prefill"
+    SIDECAR = "sidecar"
 
 
 class Direction(StrEnum):
@@ -228,14 +265,35 @@ class Leg(StrEnum):
 
 
 # --- keys ----------------------------------------------------------------------------------------
+MAX_TEXT: Final = 256
+"""Longer strings (ids from clients can be 1 MB) are cut and end in a hash of the whole."""
+_SAMPLE: Final = re.compile(r"\d+_(?=chatcmpl-|cmpl-|resp_)")
+"""What vLLM puts before a request's own id to name its samples (n > 1)."""
+
+
+def bounded(text: str) -> str:
+    """``text``, or its beginning and a hash when it is longer than ``MAX_TEXT``."""
+    if len(text) <= MAX_TEXT:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{text[: MAX_TEXT - 17]}~{digest}"
+
+
+def request_of(request_id: str) -> str:
+    """The request that an engine's request is a sample of; itself when it is the only one."""
+    found = _SAMPLE.match(request_id)
+    return request_id if found is None else request_id[found.end() :]
+
+
 def turn_key(prefill_engine_id: str, prefill_request_id: str) -> bytes:
-    """The 16-byte trace id of the turn whose P leg is (engine, request): every process can derive it."""
-    return _key("turnscope/turn", prefill_engine_id, prefill_request_id)
+    """The 16-byte trace id of the turn whose P leg is (engine, request): every process can derive it, of an id in
+    full length and of a bounded one. All samples of one request have the same."""
+    return _key("turnscope/turn", prefill_engine_id, request_of(bounded(prefill_request_id)))
 
 
 def hold_key(decode_engine_id: str, decode_request_id: str) -> bytes:
     """The 16-byte trace id of the hold left by (engine, request) on its holder."""
-    return _key("turnscope/hold", decode_engine_id, decode_request_id)
+    return _key("turnscope/hold", decode_engine_id, bounded(decode_request_id))
 
 
 def span_key(trace_id: bytes, part: str = "turn") -> bytes:

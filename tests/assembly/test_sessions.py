@@ -126,7 +126,7 @@ def test_without_a_proxy_turns_are_chained_by_their_handles() -> None:
     assert one.session_id == two.session_id is not None
     assert (one.session_source, two.session_source) == ("chained", "chained")
     assert (one.turn_index, two.turn_index) == (1, 2)
-    assert (one.reason, two.reason) == ("first_turn", "none")
+    assert (one.reason, two.reason) == ("unknown", "none"), "what came before the chain cannot be known"
     assert (one.ttft_ns, one.duration_ns) == (None, None)
 
 
@@ -137,7 +137,7 @@ def test_a_chain_that_forms_later_revises_the_row_and_no_counter() -> None:
     assert run.turns()["p1"].session_id is None
     run.feed(pair.turn("2", at_ms=30_000, prompt=1250, fetched=1199, given=pair.handle("1", 1199))).wait()
     one = run.turns()["p1"]
-    assert (one.session_source, one.reason, one.revision, one.late) == ("chained", "first_turn", 2, False)
+    assert (one.session_source, one.reason, one.revision, one.late) == ("chained", "unknown", 2, False)
     assert run.count("turns_total", "prefill-0", "recompute", "unknown") == 1
     assert all(run.counters()[key] >= value for key, value in before.items())
 

@@ -44,7 +44,7 @@ def test_an_id_of_a_megabyte_is_cut_and_stays_distinct() -> None:
     one, two = (codec.decode(codec.encode([_request(request_id="x" * 2**20 + end)], observed_ns=9)) for end in "ab")
     ids = {d.events[0].body.request_id for d in (one, two)}  # type: ignore[union-attr]
     assert len(ids) == 2
-    assert all(len(i) == codec.MAX_TEXT for i in ids)
+    assert all(len(i) == semconv.MAX_TEXT for i in ids)
 
 
 def test_a_bad_record_is_named_and_the_good_one_kept() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from turnscope.decode import codec
@@ -28,12 +29,17 @@ class StubWatch:
         self.engine: Engine | None = Engine(id="p0", generation="01", role="prefill")
         self.wrapped = ["stub"]
         self.running: list[str] = []
+        self.idle: list[tuple[str, str]] = []
 
     def state(self, body: EngineState) -> EngineState:
         return body
 
     def open_requests(self) -> list[str]:
         return self.running
+
+    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:
+        pause()
+        return self.idle
 
     def forget(self) -> None:
         self.running = []

@@ -95,6 +95,7 @@ class Request:
         self.trace_headers = {"traceparent": "00-" + "ab" * 16 + "-" + "cd" * 8 + "-01"}
         self.session_id = session_id
         self.num_preemptions = 0
+        self.num_computed_tokens = 0
         self.prefill_stats: PrefillStats | None = PrefillStats()
         self.skip_reading_prefix_cache = False
         self.abort_immediately = abort_immediately
@@ -252,10 +253,50 @@ class ConnectorWorker:
 
 
 class ConnectorScheduler:
+    """The scheduler's half of a connector, with vLLM 0.32's own conditions for what it promises and what it queues."""
+
     _kv_lease_duration = 30
     kv_recompute_threshold = 64
     decoder_kv_blocks_ttl = 60
-    is_bidirectional_kv_xfer_enabled = True
+
+    def __init__(self, *, bidirectional: bool = True, host_buffer: bool = False) -> None:
+        self.is_bidirectional_kv_xfer_enabled = bidirectional
+        self.use_host_buffer = host_buffer
+        self._reqs_need_recv: dict[str, Any] = {}
+        self._reqs_need_save: dict[str, Any] = {}
+
+    def promised(self, request: Request, local: int = 0) -> int:
+        """``get_num_new_matched_tokens``."""
+        params = request.kv_transfer_params or {}
+        if params.get("do_remote_prefill"):
+            return request.num_prompt_tokens - local
+        if params.get("do_remote_decode") and params.get("remote_block_ids"):
+            count = min(params["remote_num_tokens"], request.num_prompt_tokens) - local
+            return count if count >= self.kv_recompute_threshold else 0
+        return 0
+
+    def update_state_after_alloc(self, request: Request, blocks: Any, num_external_tokens: int) -> None:
+        params = request.kv_transfer_params
+        if not params:
+            return
+        if self.use_host_buffer and params.get("do_remote_decode"):
+            self._reqs_need_save[request.request_id] = request
+        elif params.get("do_remote_prefill") or (
+            params.get("do_remote_decode")
+            and self.is_bidirectional_kv_xfer_enabled
+            and not params.get("_remote_blocks_processed")
+        ):
+            if params.get("remote_block_ids"):
+                self._reqs_need_recv[request.request_id] = request
+            params["do_remote_prefill"] = False
+            params["_remote_blocks_processed"] = True
+
+    def admit(self, request: Request, local: int = 0) -> int:
+        """What a scheduler does with a request that it admits; the step's list of reads is cleared after it."""
+        promised = self.promised(request, local)
+        self.update_state_after_alloc(request, None, promised)
+        self._reqs_need_recv.clear()
+        return promised
 
 
 class NixlConnector:

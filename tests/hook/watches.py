@@ -24,10 +24,12 @@ class WatchedScheduler:
         *,
         groups: int = 1,
         scheduler: Any = None,
+        connector: Any = None,
         digests: Digests | None = None,
     ) -> None:
         config, cache = fakes.vllm_config(role), fakes.kv_cache_config(groups)
-        connector = None if role is None else fakes.NixlConnector(None, fakes.SCHEDULER, None)
+        if connector is None and role is not None:
+            connector = fakes.NixlConnector(None, fakes.SCHEDULER, None)
         self.rings = Rings()
         self.guard = Guard("scheduler hook", limit=3)
         self.scheduler = scheduler or fakes.Scheduler(config, cache, connector)

@@ -135,7 +135,10 @@ def test_contributions_that_cannot_be_are_passed_over_and_told(state: MetricStat
             Contribution(TURNS.name, ("a",), 1),
         ]
     )
-    assert refused == ["turnscope_x_total{path=b} would go back, or nowhere, by -1", "nope_total is not in the catalogue"]
+    assert refused == [
+        "turnscope_x_total{path=b} would go back, or nowhere, by -1",
+        "nope_total is not in the catalogue",
+    ]
     assert shown(state, None) == {("a",): 2}
 
 

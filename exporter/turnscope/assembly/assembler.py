@@ -14,12 +14,14 @@ from turnscope.assembly.digests import Digests
 from turnscope.assembly.emitters import STOPPED, Emitters
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import gauges
+from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import EXPIRED, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.matching import Matching, NoMatch
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import EmitterState, State, TurnState
+from turnscope.assembly.state import EmitterState, Idle, State, TurnState
+from turnscope.assembly.stuck import Standstill
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.taint import Taint
 from turnscope.assembly.turns import Turns
@@ -35,6 +37,7 @@ from turnscope.model import (
     HoldUse,
     Request,
     Sample,
+    Stuck,
     Transfer,
 )
 from turnscope.semconv import HoldKind
@@ -70,7 +73,9 @@ class Assembler:
         self._digests = Digests(state, settings)
         self._taint = Taint(state)
         continuity = Continuity(self._settler, self._digests, self._taint)
-        suspicions = Suspicions(state, settings, self._engines, self._settler)
+        self._handles = Handles(state)
+        self._standstill = Standstill(state, settings, self._engines, self._turns)
+        suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles)
         self._closing = Closing(
             state,
             settings,
@@ -80,6 +85,7 @@ class Assembler:
             self._settler,
             self._holds,
             continuity,
+            self._handles,
             suspicions,
         )
         self._due: list[tuple[int, str, str]] = []
@@ -101,6 +107,8 @@ class Assembler:
         self._run(arrival_ns)
         known = self._engines.get(event.engine.id) if event.engine is not None else None
         begins = known is None or known.silent
+        speaker = self._state.emitters.get(event.emitter.id)
+        idle = speaker.idle if speaker is not None else {}
         emitter = self._emitters.receive(event, arrival_ns, wall_ns)
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
@@ -113,13 +121,17 @@ class Assembler:
                 self._lose(event.engine.id, event.engine.generation, event.wall_ns, arrival_ns)
             elif isinstance(event.body, EngineState):
                 self._engine_says(event, event.body, arrival_ns)
-        self._apply(event, emitter, arrival_ns)
+        self._closing.dirty_holds |= self._handles.see(event, arrival_ns)
+        if isinstance(event.body, Heartbeat):
+            self._look_for_idle(emitter, idle, arrival_ns)
+        else:
+            self._apply(event, emitter, arrival_ns)
 
     def _apply(self, event: Event, emitter: EmitterState, arrival_ns: int) -> None:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"
         engine = self._engines.name(event.engine.id if event.engine else None)
         match body:
-            case Heartbeat() | EngineState():
+            case EngineState():
                 return
             case Digest():
                 self._digest(event, body, unique, emitter, arrival_ns)
@@ -131,13 +143,14 @@ class Assembler:
                 status.note_leg(self._engines.get(engine_id), body)
             case Transfer():
                 self._ledger.count(f"read:{unique}", counts.read(engine, body))
+                status.note_read(self._engines.get(event.engine.id if event.engine else None), body)
             case Attempt():
                 self._state.attempts += body.final
                 self._state.attempts_without_session += body.final and body.session_id is None
             case Hold():
                 self._hold(event, body, engine, unique, emitter, arrival_ns)
                 return
-            case HoldUse():
+            case HoldUse() | Stuck():
                 pass
         self._turn(event, unique, emitter, arrival_ns)
 
@@ -156,9 +169,12 @@ class Assembler:
         if isinstance(event.body, Attempt):
             self._settler.attempt(turn, event.body, arrival_ns)
         self._turns.reopen(turn)
+        news = isinstance(event.body, Stuck) and self._standstill.said(turn, event, event.body)
         if not turn.counted:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
+            if news:
+                self._closing.show(turn)
             if isinstance(event.body, Request):
                 for waiting in self._turns.waiting_attempts(event.body.request_id):
                     self._push(self._turns.schedule(waiting, arrival_ns), TURN, waiting.turn_id)
@@ -187,6 +203,12 @@ class Assembler:
             self._turns.put(turn)
         self._closing.settle()
 
+    def _look_for_idle(self, emitter: EmitterState, before: dict[str, Idle], arrival_ns: int) -> None:
+        for turn in self._standstill.beat(emitter, before, arrival_ns):
+            self._closing.dirty.add(turn.turn_id)
+            self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
+            self._closing.show(turn)
+
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:
         """Whether it is older than what is remembered: it opens nothing."""
         delay = arrival_ns - event.mono_ns - (emitter.delay_ns or 0)
@@ -198,6 +220,10 @@ class Assembler:
             self._push(turn.due_ns, TURN, turn.turn_id)
             return
         self._closing.settle()
+        prefill = self._matching.prefill_of(turn)
+        if prefill is not None:
+            self._hand_over(turn, prefill, now_ns)
+            return
         match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
         if isinstance(match, TurnState):
             self._merge(turn, match, now_ns)
@@ -211,11 +237,24 @@ class Assembler:
         """An attempt that did not name its P leg, and the leg that it turned out to have been."""
         attempt = turn.attempt
         assert attempt is not None
+        target.attempt = attempt
+        self._settler.attempt(target, attempt, turn.last_ns)
+        self._join(turn, target, now_ns)
+
+    def _hand_over(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
+        """A request to D that was handed nothing, and the turn that it made the answer of."""
+        assert turn.prefill is not None
+        for leg in (turn.prefill, *turn.samples):
+            self._turns.add_decode(target, leg)
+        if target.attempt is None:
+            target.attempt = turn.attempt
+        self._join(turn, target, now_ns)
+
+    def _join(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
         del self._state.turns[turn.turn_id]
-        target.attempt, target.join = attempt, "inferred"
+        target.join = "inferred"
         self._turns.reopen(target)
         self._settler.forget(turn.turn_id)
-        self._settler.attempt(target, attempt, turn.last_ns)
         self._closing.dirty.add(target.turn_id)
         if target.counted:
             target.late = True
@@ -248,6 +287,9 @@ class Assembler:
         engine = self._engines.get(event.engine.id if event.engine else None)
         if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
             return
+        replaced = self._engines.replaces(event) if body.state == "started" else None
+        if replaced is not None:
+            self._lose(replaced, None, event.wall_ns, arrival_ns)
         if body.state == "stopping" and event.emitter.kind == "engine":
             engine.stopped = True
             self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
@@ -256,6 +298,7 @@ class Assembler:
 
     def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
         for hold in self._holds.lose(engine_id, survivor, wall_ns):
+            self._handles.lost(hold.hold_id, wall_ns)
             self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
 
     # --- time -----------------------------------------------------------------------------------------
@@ -332,6 +375,7 @@ class Assembler:
         self._settler.prune(state.now_ns)
         self._digests.prune(state.now_ns)
         self._taint.prune()
+        self._handles.prune(old)
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from turnscope.assembly import counts
+from turnscope.assembly.attempts import Attempts
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.evidence import Witness
+from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import Holds
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, State, TurnState
-from turnscope.assembly.status import note_answer, note_reason
+from turnscope.assembly.status import note_answer, note_explained, note_handover, note_reason
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.turns import Turns, anchored
 from turnscope.catalog import NO_ENGINE
-from turnscope.model import Contribution, Turn
+from turnscope.model import Contribution, HoldRecord, Turn
 from turnscope.semconv import Status
 
 
@@ -36,6 +39,7 @@ class Closing:
         settler: Settler,
         holds: Holds,
         continuity: Continuity,
+        handles: Handles,
         suspicions: Suspicions,
     ) -> None:
         self._state = state
@@ -46,7 +50,10 @@ class Closing:
         self._settler = settler
         self._holds = holds
         self._continuity = continuity
+        self._handles = handles
         self._suspicions = suspicions
+        self._witness = Witness(settings, engines, settler, handles)
+        self._attempts = Attempts(settings, engines, turns, settler)
         self.dirty: set[str] = set(state.turns)
         self.dirty_holds: set[str] = set()
 
@@ -88,6 +95,7 @@ class Closing:
         turn.counted = True
         if turn.attempt is not None and not self._settler.is_final(turn.attempt):
             turn.closed = "attempt"
+            self._ledger.count(f"attempt:{turn.turn_id}", self._pairs(turn))
         elif self._turns.direct(turn) or not anchored(turn):
             turn.closed = "fragment"
             kind = "direct" if turn.prefill is not None else "decode" if turn.decodes else "transfer"
@@ -97,6 +105,14 @@ class Closing:
             turn.closed = "turn"
             self._count(turn)
         self._turns.put(turn)
+
+    def _pairs(self, turn: TurnState) -> list[Contribution]:
+        """Its reads by reader and holder, now that both are known if they ever will be."""
+        names = self._engines.name
+        return [
+            one("turnscope_pair_reads_total", names(r.engine_id), names(r.transfer.remote_engine_id), r.transfer.state)
+            for r in turn.reads
+        ]
 
     def drop_attempt(self, turn: TurnState) -> None:
         """An attempt whose leg is one of several, which are counted without it."""
@@ -109,8 +125,10 @@ class Closing:
         self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         row = self._row(turn)
-        contributions = counts.turn(row) + self._answer(turn, row)
+        contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
         note_reason(self._engines.get(turn.prefill_engine_id), row)
+        note_handover(self._engines.get(turn.decode_engine_id), row)
+        note_explained(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
         for hold in filter(None, (row.used_hold_id, row.left_hold_id, self._lease(turn))):
             self.dirty_holds.add(hold)
@@ -128,8 +146,23 @@ class Closing:
         handle = "yes" if attempt.handle_out is not None else "no"
         return [one("turnscope_answers_total", row.decode_engine or NO_ENGINE, streamed, handle)]
 
+    def show(self, turn: TurnState) -> None:
+        """A turn that was found to stand still: counted as stuck at once, and its row handed out before it ends. How it
+        ends is counted when it does."""
+        self.settle()
+        assert turn.stuck is not None
+        prefill = turn.stuck.stage == "prefill"
+        engine = self._engines.name(turn.prefill_engine_id if prefill else turn.decode_engine_id)
+        labels = engine, turn.stuck.stage, str(turn.stuck.cause)
+        self._ledger.count(f"stuck:{turn.turn_id}/{turn.stuck.cause}", [one("turnscope_stuck_total", *labels)])
+        if anchored(turn):
+            self._ledger.revise(turn=self._row(turn))
+
+    def _build(self, turn: TurnState) -> Turn:
+        return build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts)
+
     def _row(self, turn: TurnState) -> Turn:
-        row = build(turn, self._settler, self._engines, self._settings)
+        row = self._build(turn)
         turn.revision += 1
         row.revision = turn.revision
         turn.row = row
@@ -142,7 +175,7 @@ class Closing:
         self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         old = turn.row
-        row = build(turn, self._settler, self._engines, self._settings)
+        row = self._build(turn)
         row.revision = turn.revision
         if old is None or row == old:
             self._turns.put(turn)
@@ -183,7 +216,7 @@ class Closing:
             return
         hold.outcome = self._holds.outcome(hold)
         hold.revision = 1
-        hold.row = record = self._holds.record(hold)
+        hold.row = record = self._record(hold)
         self._ledger.count(f"hold:{hold.hold_id}", counts.hold(record), hold=record)
         for key in sorted(self._holds.suspects(hold)):
             turn = self._turns.get(key)
@@ -194,8 +227,13 @@ class Closing:
         if hold.fragment or hold.row is None:
             return
         hold.outcome = self._holds.outcome(hold)
-        record = self._holds.record(hold)
+        record = self._record(hold)
         if record != hold.row:
             hold.revision += 1
             record.revision, hold.row = hold.revision, record
             self._ledger.revise(hold=record)
+
+    def _record(self, hold: HoldState) -> HoldRecord:
+        record = self._holds.record(hold)
+        record.steps = self._handles.story(hold.hold_id)
+        return record

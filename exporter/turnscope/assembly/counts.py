@@ -9,7 +9,7 @@ from turnscope.assembly.tokens import reported
 from turnscope.catalog import NO_ENGINE
 from turnscope.catalog.labels import FINISH_REASONS
 from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
-from turnscope.semconv import TokenSource, TransferState
+from turnscope.semconv import Reason, TokenSource, TransferState
 
 _NS: Final = 1e9
 _SOURCES: Final = (
@@ -59,16 +59,27 @@ def read(engine: str, transfer: Transfer) -> list[Contribution]:
     return out
 
 
+def hooks(row: Turn) -> str:
+    """Which hooks told of a turn, as a label value."""
+    if not row.has_attempt:
+        return "engines"
+    return "both" if row.has_prefill or row.has_decode else "proxy"
+
+
 def turn(row: Turn) -> list[Contribution]:
     """One turn."""
     engine = row.prefill_engine or NO_ENGINE
     out = [
         one("turnscope_turns_total", engine, row.path, row.reason),
         one("turnscope_turns_ended_total", engine, row.status),
+        one("turnscope_turns_explained_total", hooks(row), "no" if row.reason == Reason.UNKNOWN else "yes"),
     ]
     out += _sources(row, engine)
     if row.prefill_engine is not None:
         out += _continuity(row, row.prefill_engine)
+    for kind, before in (("retry", row.retry_of), ("fork", row.fork_of)):
+        if before is not None:
+            out.append(one("turnscope_repeated_turns_total", kind))
     if row.output_tokens:
         out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
     if row.ttft_ns is not None:

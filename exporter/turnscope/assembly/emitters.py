@@ -8,9 +8,10 @@ from typing import Final
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.sequence import Arrival, Sequence
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, State
+from turnscope.assembly.state import EmitterState, Idle, State
 from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import EngineState, Event, Heartbeat
+from turnscope.semconv import request_of
 
 STOPPED: Final = ("stopping", "switched_off")
 
@@ -59,14 +60,14 @@ class Emitters:
             clock = wall_ns - event.wall_ns
             emitter.clock_ns = clock if emitter.clock_ns is None else min(clock, emitter.clock_ns)
         if isinstance(event.body, Heartbeat):
-            self._heartbeat(emitter, event.body, event.mono_ns, arrival_ns)
+            self._heartbeat(emitter, event, event.body, arrival_ns)
         elif isinstance(event.body, EngineState):
             emitter.state, emitter.message = event.body.state, event.body.message
             if event.body.state in STOPPED:
-                emitter.open, emitter.open_more = {}, 0
+                emitter.open, emitter.open_more, emitter.idle = {}, 0, {}
         return emitter
 
-    def _heartbeat(self, emitter: EmitterState, beat: Heartbeat, mono_ns: int, arrival_ns: int) -> None:
+    def _heartbeat(self, emitter: EmitterState, event: Event, beat: Heartbeat, arrival_ns: int) -> None:
         # The heartbeat's own number may be below last_seq's: the sequence already has it.
         newer = beat.last_seq >= emitter.sequence.high
         emitter.sequence.announce(beat.last_seq, arrival_ns)
@@ -79,10 +80,14 @@ class Emitters:
             emitter.errors = beat.errors
         if newer:
             if emitter.beat_mono_ns is not None:
-                emitter.beat_every_ns = mono_ns - emitter.beat_mono_ns
-            emitter.beat_mono_ns = mono_ns
+                emitter.beat_every_ns = event.mono_ns - emitter.beat_mono_ns
+            emitter.beat_mono_ns = event.mono_ns
             emitter.open = {name: emitter.open.get(name, arrival_ns) for name in beat.open_requests}
             emitter.open_more = beat.open_more
+            emitter.idle = {
+                name: emitter.idle.get(name) or Idle(turn_id, arrival_ns, event.wall_ns)
+                for name, turn_id in zip(beat.idle_requests, beat.idle_turns, strict=False)
+            }
 
     def _tally(self, emitter: EmitterState, metric: str, label: str, value: int = 1) -> None:
         if emitter.received > self._state.tallied.get(emitter.emitter.id, 0):
@@ -145,6 +150,16 @@ class Emitters:
     def open_since(self, engine_id: str | None, request_id: str | None, now_ns: int) -> int | None:
         """Since when heartbeats of this engine list this request; None when they do not."""
         return self._listed((e for e in self._state.emitters.values() if e.engine_id == engine_id), request_id, now_ns)
+
+    def open_sample(self, engine_id: str | None, request_id: str, now_ns: int) -> bool:
+        """Whether heartbeats of this engine list another sample of the same request."""
+        mine = request_of(request_id)
+        return any(
+            name != request_id and request_of(name) == mine
+            for emitter in self._state.emitters.values()
+            if emitter.engine_id == engine_id and self.alive(emitter, now_ns)
+            for name in emitter.open
+        )
 
     def open_turn(self, proxy_turn_id: str, now_ns: int) -> bool:
         """Whether a proxy still works on this client request."""

@@ -81,6 +81,22 @@ class Engines:
             known.engine = _facts(engine)
         return False
 
+    def replaces(self, event: Event) -> str | None:
+        """Of an engine that has just started: the one that listened at the same place until then, which is over."""
+        engine = event.engine
+        if engine is None or engine.side_channel_port is None:
+            return None
+        place = f"{event.emitter.host}:{engine.side_channel_port}"
+        before = self._state.places.get(place)
+        other = self._state.engines.get(before or "")
+        if before == engine.id or (other is not None and other.last_wall_ns > event.wall_ns):
+            return None
+        self._state.places[place] = engine.id
+        if before is not None and other is not None:
+            other.replaced_by = engine.id
+            other.stopped = True
+        return before
+
     def _start(self, known: EngineState, event: Event, engine: Engine) -> bool:
         newer = event.wall_ns >= known.starts[known.engine.generation]
         known.starts[engine.generation] = event.wall_ns
@@ -132,6 +148,22 @@ class Engines:
     def named(self) -> Iterator[EngineState]:
         """Of those the ones with a name of their own: of several that share one, or had it one after another, one."""
         return (engine for engine in self.present() if self._state.names.get(engine.name) == engine.engine.id)
+
+    def lost_ns(self, engine_id: str, generation: str | None, since_ns: int | None) -> int | None:
+        """Wall time at which that start of the engine is known to have been over; None while it may live.
+
+        Of an unknown ``generation``, whether there was a start after ``since_ns``.
+        """
+        known = self._state.engines.get(engine_id)
+        if known is None:
+            return None
+        present = known.starts[known.engine.generation]
+        if generation is not None and generation != known.engine.generation:
+            begun = known.starts.get(generation, 0)
+            return min((at for g, at in known.starts.items() if g != generation and at >= begun), default=present)
+        if generation is None and since_ns is not None and len(known.starts) > 1 and present > since_ns:
+            return present
+        return known.last_wall_ns if known.gone else None
 
     def superseded(self, engine_id: str, generation: str) -> int | None:
         """Wall time at which this start of the engine was found to have ended, None while it lives."""

@@ -1,22 +1,40 @@
-"""The flat evidence on one turn that its path, reason and suspicions are decided by."""
+"""The evidence on one turn that its path, reason and suspicions are decided by."""
 
 from __future__ import annotations
 
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.outcome import stuck
-from turnscope.assembly.reasons import Evidence
+from turnscope.assembly.handles import Handles
+from turnscope.assembly.knowledge import (
+    Ending,
+    Evidence,
+    Given,
+    Left,
+    Load,
+    Missing,
+    Offer,
+    Previous,
+    Progress,
+    Session,
+    Spent,
+)
+from turnscope.assembly.outcome import stuck_at
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, started_ns
-from turnscope.assembly.state import EngineState, Past, TurnState
-from turnscope.assembly.tokens import LOAD_FAILED, Split, split
+from turnscope.assembly.settler import CHAINED, Settler, ended_ns, started_ns
+from turnscope.assembly.state import Past, TurnState
+from turnscope.assembly.tokens import Split, prefilled, split
 from turnscope.assembly.turns import given_handle, hold_id
-from turnscope.model import Transfer
+from turnscope.model import Handle, Transfer
 from turnscope.semconv import Direction, Path, TransferState
 
 
 def fetch_reads(turn: TurnState) -> list[Transfer]:
-    """What P's ranks did about D's handle."""
-    return [read.transfer for read in turn.reads if read.transfer.direction is not Direction.HANDOFF]
+    """What P's ranks did about D's handle, for the sample that speaks for the turn."""
+    mine = ("", turn.prefill.request.request_id) if turn.prefill is not None else None
+    return [
+        read.transfer
+        for read in turn.reads
+        if read.transfer.direction is not Direction.HANDOFF and (mine is None or read.transfer.request_id in mine)
+    ]
 
 
 def turn_split(turn: TurnState) -> Split | None:
@@ -37,6 +55,172 @@ def path_of(turn: TurnState, tokens: Split | None) -> Path:
     return Path.LOCAL_HIT if tokens.local else Path.RECOMPUTE
 
 
+def used_hold(turn: TurnState) -> str | None:
+    """The hold whose handle P was given."""
+    given = given_handle(turn)
+    return hold_id(given) if given is not None else None
+
+
+def remainder(turn: TurnState, tokens: Split | None) -> int | None:
+    """What the handle offered beyond the local hit, at most the prompt; below 0 where the local hit was longer."""
+    given = given_handle(turn)
+    if given is None or given.tokens is None or tokens is None or tokens.local is None:
+        return None
+    return min(given.tokens, tokens.prompt) - tokens.local
+
+
+class Witness:
+    """Gathers the evidence on a turn from all that is known."""
+
+    def __init__(self, settings: AssemblySettings, engines: Engines, settler: Settler, handles: Handles) -> None:
+        self._settings = settings
+        self._engines = engines
+        self._settler = settler
+        self._handles = handles
+
+    def evidence(self, turn: TurnState) -> Evidence:
+        """Everything the table of reasons asks for."""
+        tokens = turn_split(turn)
+        given = given_handle(turn)
+        handle: Given | Spent | Missing
+        if given is not None:
+            handle = self._given(turn, given, tokens)
+        elif self._spent(turn):
+            handle = Spent()
+        else:
+            handle = self._missing(turn)
+        return Evidence(
+            fetched=None if tokens is None or tokens.fetched is None else tokens.fetched > 0,
+            progress=self._progress(turn),
+            empty_handoff=_empty_handoff(turn),
+            handle=handle,
+        )
+
+    def _progress(self, turn: TurnState) -> Progress:
+        if _rejected(turn):
+            return Progress.REJECTED
+        return Progress.STUCK if stuck_at(turn, self._settings) == "prefill" else Progress.SERVED
+
+    # --- P had a handle -------------------------------------------------------------------------------
+    def _given(self, turn: TurnState, given: Handle, tokens: Split | None) -> Given:
+        engine = self._engines.get(turn.prefill_engine_id)
+        leg = turn.prefill
+        return Given(
+            feature_on=engine.engine.bidirectional if engine is not None else None,
+            load=_load(fetch_reads(turn)),
+            offer=self._offer(turn, given, tokens),
+            holder_lost=self._lost(hold_id(given), given.engine_id, self._settler.previous(turn), turn),
+            cut_short=leg is not None and not prefilled(leg.request),
+        )
+
+    def _offer(self, turn: TurnState, given: Handle, tokens: Split | None) -> Offer | None:
+        if tokens is None or tokens.local is None:
+            return None
+        left = remainder(turn, tokens)
+        if left is None or not given.tokens:
+            return Offer.NOTHING
+        if left <= 0:
+            return Offer.COVERED if tokens.local else Offer.NOTHING
+        engine = self._engines.get(turn.prefill_engine_id)
+        threshold = engine.engine.recompute_threshold if engine is not None else None
+        if threshold is None:
+            return None
+        return Offer.BELOW if left < threshold else Offer.WORTH
+
+    def _lost(self, key: str, engine_id: str, left_by: Past | None, turn: TurnState) -> bool:
+        """Whether the holder had ended or restarted before the turn did, as its present generation shows; of a handle
+        that D's hook never told of, by the time at which the turn that left it ended."""
+        known = self._handles.get(key)
+        generation = known.generation if known is not None else None
+        since = left_by.ended_ns if left_by is not None else None
+        lost_ns = self._engines.lost_ns(engine_id, generation, since)
+        ended = ended_ns(turn)
+        return lost_ns is not None and (ended is None or lost_ns <= ended)
+
+    # --- P had none -----------------------------------------------------------------------------------
+    def _spent(self, turn: TurnState) -> bool:
+        attempt = turn.attempt
+        if attempt is None or attempt.handle_given is not None:
+            return False
+        earlier = (ref for number, ref in self._settler.attempts(attempt).items() if number < attempt.number)
+        return any(ref.used_hold is not None for ref in earlier)
+
+    def _missing(self, turn: TurnState) -> Missing:
+        attempt = turn.attempt
+        found = self._settler.session(turn.turn_id)
+        session: Session | None = None
+        if found is not None:
+            session = Session.CHAINED if found[1].source == CHAINED else Session.NAMED
+        elif attempt is not None:
+            session = Session.ABSENT
+        previous = self._settler.previous(turn)
+        return Missing(
+            session=session,
+            history="assistant" in attempt.message_roles if attempt is not None and attempt.message_roles else None,
+            previous=self._previous(turn, previous) if previous is not None else None,
+        )
+
+    def _previous(self, turn: TurnState, past: Past) -> Previous:
+        hold, engine_id = past.left_hold, past.decode_engine_id
+        known = self._handles.get(hold)
+        started = started_ns(turn)
+        users = self._settler.users(hold) if hold is not None else []
+        mine = {turn.turn_id}
+        if turn.attempt is not None:
+            mine |= {ref.turn_id for ref in self._settler.attempts(turn.attempt).values()}
+        return Previous(
+            ending=past.ending,
+            feature_on=False if past.whole else past.decode_bidirectional,
+            left=_left(past),
+            taken=any(use.turn_id not in mine and use.started_ns <= started for use in users),
+            entry_expired=self._entry_expired(past, started),
+            holder_lost=engine_id is not None and self._lost(hold or "", engine_id, past, turn),
+            diverged=self._diverged(turn, known.tokens if known is not None else None),
+        )
+
+    def _diverged(self, turn: TurnState, held: int | None) -> bool:
+        """By digests: what agrees with the text before it is no more than P had, or too little to fetch. Where nothing
+        can be compared: the prompt is shorter than what D held."""
+        if turn.prefill is None:
+            return False
+        known = turn.verdict.continues if turn.verdict is not None else None
+        if known is None:
+            return held is not None and turn.prefill.request.input_tokens < held
+        tokens = turn_split(turn)
+        if known.high is None or tokens is None or tokens.local is None:
+            return False
+        engine = self._engines.get(turn.prefill_engine_id)
+        threshold = engine.engine.recompute_threshold if engine is not None else None
+        return known.low - tokens.local - (tokens.external or 0) < max(1, threshold or 0)
+
+    def _entry_expired(self, past: Past, started: int) -> bool:
+        if past.ended_ns is None:
+            return False
+        ttl = self._settler.ttl_ns(past.left_hold) if past.left_hold is not None else None
+        kept = self._settings.proxy_ttl_ns
+        return started - past.ended_ns >= (min(kept, ttl) if ttl is not None else kept)
+
+
+def _left(past: Past) -> Left | None:
+    if past.handle_seen is not None:
+        return Left.SEEN if past.handle_seen else Left.NOTHING
+    if past.left_hold is not None:
+        return Left.MADE
+    return Left.NOTHING if past.ending is Ending.OK else None
+
+
+def _load(reads: list[Transfer]) -> Load | None:
+    states = {read.state for read in reads}
+    for state, load in (
+        (TransferState.DECLINED, Load.DECLINED),
+        (TransferState.HANDSHAKE_FAILED, Load.HANDSHAKE_FAILED),
+        (TransferState.FAILED, Load.FAILED),
+    ):
+        if state in states:
+            return load
+    return None
+
+
 def _rejected(turn: TurnState) -> bool:
     attempt = turn.attempt
     if attempt is None or turn.prefill is not None or attempt.prefill is not None:
@@ -45,110 +229,8 @@ def _rejected(turn: TurnState) -> bool:
     return code is not None and 400 <= code < 500
 
 
-def _remainder(turn: TurnState, tokens: Split | None) -> int | None:
-    given = given_handle(turn)
-    if given is None or given.tokens is None or tokens is None or tokens.local is None:
-        return None
-    return min(given.tokens, tokens.prompt) - tokens.local
-
-
 def _empty_handoff(turn: TurnState) -> bool:
     if turn.prefill is None:
         return False
     out = turn.prefill.request.handle_out
     return out is not None and (out.blocks == 0 or out.tokens == 0) and turn.prefill.request.preemptions > 0
-
-
-def _spent_by_attempt(turn: TurnState, settler: Settler) -> bool:
-    attempt = turn.attempt
-    if attempt is None or attempt.handle_given is not None:
-        return False
-    earlier = (ref for number, ref in settler.attempts(attempt).items() if number < attempt.number)
-    return any(ref.used_hold is not None for ref in earlier)
-
-
-def _holder_lost(turn: TurnState, previous: Past | None, engines: Engines) -> bool:
-    """The handle's engine, or the one that would have held, ended or restarted after it had left the hold."""
-    given = given_handle(turn)
-    holder = given.engine_id if given is not None else (previous.decode_engine_id if previous is not None else None)
-    engine = engines.get(holder)
-    if engine is None:
-        return False
-    left = previous.ended_ns if previous is not None else None
-    restarted = len(engine.starts) > 1 and left is not None and engine.starts[engine.engine.generation] > left
-    return engine.gone or restarted
-
-
-def evidence(turn: TurnState, path: Path, settler: Settler, engines: Engines, settings: AssemblySettings) -> Evidence:
-    """Everything the table of reasons asks for."""
-    tokens = turn_split(turn)
-    states = {read.state for read in fetch_reads(turn)}
-    previous = settler.previous(turn)
-    prefill_engine = engines.get(turn.prefill_engine_id)
-    attempt = turn.attempt
-    session: bool | None = settler.session(turn.turn_id) is not None
-    if not session and attempt is None:
-        session = None
-    handle_left: bool | None = None
-    if previous is not None:
-        handle_left = previous.handle_seen if previous.handle_seen is not None else previous.left_hold is not None
-    users = settler.users(previous.left_hold) if previous is not None and previous.left_hold is not None else []
-    mine = {turn.turn_id}
-    if attempt is not None:
-        mine |= {ref.turn_id for ref in settler.attempts(attempt).values()}
-    return Evidence(
-        path=path,
-        rejected=_rejected(turn),
-        stuck=stuck(turn, settings),
-        handle_at_prefill=given_handle(turn) is not None,
-        local_tokens=tokens.local if tokens is not None else None,
-        remainder_tokens=_remainder(turn, tokens),
-        threshold_tokens=prefill_engine.engine.recompute_threshold if prefill_engine is not None else None,
-        feature_on_prefill=prefill_engine.engine.bidirectional if prefill_engine is not None else None,
-        declined=TransferState.DECLINED in states,
-        handshake_failed=TransferState.HANDSHAKE_FAILED in states,
-        load_failed=bool(states & LOAD_FAILED),
-        holder_lost=_holder_lost(turn, previous, engines),
-        empty_handoff=_empty_handoff(turn),
-        spent_by_attempt=_spent_by_attempt(turn, settler),
-        session=session,
-        history="assistant" in attempt.message_roles if attempt is not None and attempt.message_roles else None,
-        previous=previous is not None,
-        previous_ending=previous.ending if previous is not None else None,
-        feature_on_decode=_feature_on_decode(previous),
-        handle_left=handle_left,
-        entry_expired=_entry_expired(turn, previous, settler, settings),
-        diverged=_diverged(turn, tokens, prefill_engine),
-        taken_by_sibling=any(use.turn_id not in mine for use in users),
-    )
-
-
-def _diverged(turn: TurnState, tokens: Split | None, engine: EngineState | None) -> bool:
-    """What is known to agree with the text before it is no more than P had, or too little to fetch."""
-    known = turn.verdict.continues if turn.verdict is not None else None
-    if known is None or known.high is None or tokens is None or tokens.local is None:
-        return False
-    threshold = engine.engine.recompute_threshold if engine is not None else None
-    return known.low - tokens.local - (tokens.external or 0) < max(1, threshold or 0)
-
-
-def _feature_on_decode(previous: Past | None) -> bool | None:
-    if previous is None:
-        return None
-    return False if previous.whole else previous.decode_bidirectional
-
-
-def _entry_expired(turn: TurnState, previous: Past | None, settler: Settler, settings: AssemblySettings) -> bool:
-    if previous is None or previous.ended_ns is None:
-        return False
-    kept = settings.proxy_ttl_ns
-    if previous.left_hold is not None:
-        ttl = settler.ttl_ns(previous.left_hold)
-        kept = min(kept, ttl) if ttl is not None else kept
-    return started_ns(turn) - previous.ended_ns >= kept
-
-
-def used_hold(turn: TurnState) -> str | None:
-    """The hold whose handle P was given."""
-    given = given_handle(turn)
-    return hold_id(given) if given is not None else None

@@ -8,11 +8,11 @@ from typing import Final
 from turnscope.assembly.emitters import Emitters, emitter_kind
 from turnscope.assembly.engines import SCHEDULER, Engines
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, HoldState, State
+from turnscope.assembly.state import EmitterState, HoldState, StandsStill, State, TurnState
 from turnscope.assembly.turns import turn_id
 from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import Sample
-from turnscope.semconv import HoldKind, Role
+from turnscope.semconv import HoldKind
 
 _NS: Final = 1e9
 
@@ -24,7 +24,7 @@ def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters:
         Sample("turnscope_emitters_alive", (kind,), sum(emitter_kind(e.emitter.kind) == kind for e in alive))
         for kind in EMITTER_KINDS
     ]
-    running, stuck = open_turns(state, settings, alive, now_ns)
+    running, stuck = open_turns(state, alive)
     out += [
         Sample("turnscope_turns_open", ("running",), running),
         Sample("turnscope_turns_open", ("stuck",), stuck),
@@ -32,19 +32,22 @@ def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters:
     return out + _held(state, settings, engines, now_ns) + _infos(engines)
 
 
-def open_turns(state: State, settings: AssemblySettings, alive: list[EmitterState], now_ns: int) -> tuple[int, int]:
-    """Running and stuck, by heartbeats: a proxy's list is of turns; without one, a turn is either at P or at D."""
-    schedulers = [e for e in alive if e.emitter.kind == SCHEDULER]
-    prefills = [e for e in schedulers if _role(state, e) in (Role.PREFILL, Role.BOTH)]
-    stuck = sum(now_ns - since > settings.stuck_ns for e in prefills for since in e.open.values())
+def open_turns(state: State, alive: list[EmitterState]) -> tuple[int, int]:
+    """Running and stuck. All by heartbeats: a proxy's list is of turns; without one, a turn is either at P or at D."""
     proxies = [e for e in alive if e.emitter.kind == "proxy"]
-    total = sum(len(e.open) + e.open_more for e in proxies or schedulers)
-    return max(0, total - stuck), stuck
+    schedulers = [e for e in alive if e.emitter.kind == SCHEDULER]
+    stuck = len(standing_still(state))
+    return max(0, sum(len(e.open) + e.open_more for e in proxies or schedulers) - stuck), stuck
 
 
-def _role(state: State, emitter: EmitterState) -> str | None:
-    engine = state.engines.get(emitter.engine_id or "")
-    return engine.engine.role if engine is not None else None
+def standing_still(state: State) -> list[StandsStill]:
+    """Of the turns that are stuck now: whose request has not ended after all."""
+    return [t.stuck for t in state.turns.values() if t.stuck is not None and not _ended(t, t.stuck.request_id)]
+
+
+def _ended(turn: TurnState, request_id: str) -> bool:
+    legs = (turn.prefill, *turn.samples, *turn.decodes)
+    return any(leg is not None and leg.request.request_id == request_id for leg in legs)
 
 
 def _held(state: State, settings: AssemblySettings, engines: Engines, now_ns: int) -> list[Sample]:

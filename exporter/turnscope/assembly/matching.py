@@ -1,4 +1,4 @@
-"""Joins by inference: attempts that do not name their P leg, and the legs that they may have been."""
+"""Joins by inference: attempts that do not name their P leg, and requests to D that were handed nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from enum import Enum
 
 from turnscope.assembly.settler import started_ns
 from turnscope.assembly.state import State, TurnState
-from turnscope.assembly.turns import Turns, hold_id
+from turnscope.assembly.turns import Turns, hold_id, names_in
 from turnscope.model import Attempt
+from turnscope.semconv import Leg
 
 
 class NoMatch(Enum):
-    """Why an attempt stays alone."""
+    """Why a fact stays alone."""
 
     NO_LEG = "no_leg"
     """It reached no engine, or none whose requests are seen: it is a turn by itself."""
@@ -37,6 +38,8 @@ class Matching:
             return NoMatch.NO_LEG
         for keys in (self._by_name(attempt), self._by_handle(attempt)):
             legs = [leg for leg in map(self._turns.get, dict.fromkeys(keys)) if leg is not None and _free(leg)]
+            if attempt.prefill_start_ns is not None:
+                legs = [leg for leg in legs if not self._turns.handed_nothing(leg)]
             legs.sort(key=lambda leg: (started_ns(leg), leg.turn_id))
             alike = self._alike(attempt)
             if turn.turn_id in alike and len(legs) == len(alike):
@@ -44,6 +47,20 @@ class Matching:
             if legs:
                 return NoMatch.AMBIGUOUS
         return NoMatch.NO_LEG
+
+    def prefill_of(self, turn: TurnState) -> TurnState | None:
+        """The turn whose answer this request to D made, though nothing was handed over: of the same client's id, and the
+        only one on either side."""
+        leg = turn.prefill
+        if leg is None or not self._turns.handed_nothing(turn):
+            return None
+        for name in names_in(leg.request.request_id):
+            known = [t for t in map(self._turns.get, dict.fromkeys(self._state.named.get(name, ()))) if t is not None]
+            alone = [t for t in known if self._turns.handed_nothing(t)]
+            prefills = [t for t in known if t.prefill is not None and t.prefill.request.leg is Leg.PREFILL]
+            if len(alone) == len(prefills) == 1 and not prefills[0].decodes:
+                return prefills[0]
+        return None
 
     def _by_name(self, attempt: Attempt) -> list[str]:
         return self._state.named.get(attempt.x_request_id, []) if attempt.x_request_id is not None else []

@@ -1,115 +1,147 @@
-"""Why there was no (more) reverse fetch: one table, first match wins."""
+"""Why there was no (more) reverse fetch: one table, first match wins.
+
+A row is plain data, which part of the evidence it asks and for what, so that people, documentation and tests can read
+the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from turnscope.semconv import Path, Reason
-
-
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one turn, flat. None: nothing tells."""
-
-    path: Path = Path.UNKNOWN
-    # the turn itself
-    rejected: bool = False
-    """The frontend refused it (4xx) before any engine had it."""
-    stuck: bool = False
-    handle_at_prefill: bool = False
-    """P was given a handle of D's."""
-    local_tokens: int | None = None
-    remainder_tokens: int | None = None
-    """What the handle offered beyond the local hit, at most the prompt."""
-    threshold_tokens: int | None = None
-    feature_on_prefill: bool | None = None
-    declined: bool = False
-    handshake_failed: bool = False
-    load_failed: bool = False
-    holder_lost: bool = False
-    """The engine that held has ended or restarted since."""
-    empty_handoff: bool = False
-    """P was preempted and handed no blocks over."""
-    spent_by_attempt: bool = False
-    """An earlier attempt of the same client request had the handle."""
-    # the session
-    session: bool | None = None
-    """It has a session id; None where no proxy could tell."""
-    history: bool | None = None
-    """The request brings earlier answers along; None without the proxy's word."""
-    previous: bool = False
-    """An earlier turn of the session is known."""
-    previous_ending: str | None = None
-    """``ok, aborted, stop_string, error``."""
-    feature_on_decode: bool | None = None
-    """Of the engine that decoded the previous turn."""
-    handle_left: bool | None = None
-    """The previous turn's answer carried a handle to the proxy; without a proxy: D made one."""
-    entry_expired: bool = False
-    """The previous turn is longer ago than the proxy keeps handles, or than D held."""
-    diverged: bool = False
-    """The prompt parts from the previous turn's text before there was more to fetch than P had, by digests."""
-    taken_by_sibling: bool = False
-    """Another turn was given the previous turn's handle."""
+from turnscope.assembly.knowledge import (
+    Ending,
+    Evidence,
+    Given,
+    Left,
+    Load,
+    Missing,
+    Offer,
+    Part,
+    Previous,
+    Progress,
+    Session,
+    Spent,
+    parts,
+)
+from turnscope.semconv import Reason
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line of the table."""
+    """One line: it matches when there is a part ``of`` the evidence whose fields all have one of the values asked."""
 
     reason: Reason
-    when: Callable[[Evidence], bool]
+    says: str
+    of: type[Part]
+    asks: dict[str, tuple[Any, ...]]
+
+    def matches(self, known: dict[type[Part], Part]) -> bool:
+        """Whether the evidence, as ``parts`` gives it, answers to the row."""
+        part = known.get(self.of)
+        return part is not None and all(getattr(part, field) in values for field, values in self.asks.items())
 
 
-def _covered(e: Evidence) -> bool:
-    return e.remainder_tokens is not None and e.remainder_tokens <= 0 and (e.local_tokens or 0) > 0
-
-
-def _below(e: Evidence) -> bool:
-    return (
-        e.remainder_tokens is not None
-        and e.threshold_tokens is not None
-        and 0 < e.remainder_tokens < e.threshold_tokens
-    )
+def _row(reason: Reason, says: str, of: type[Part] = Evidence, **asks: Any) -> Row:
+    return Row(reason, says, of, {field: v if isinstance(v, tuple) else (v,) for field, v in asks.items()})
 
 
 TABLE: Final[tuple[Row, ...]] = (
-    # It was fetched.
-    Row(Reason.NONE, lambda e: e.path in (Path.REVERSE_FETCH, Path.MIXED)),
-    # It never got to the question.
-    Row(Reason.REJECTED_BY_FRONTEND, lambda e: e.rejected),
+    _row(Reason.NONE, "P fetched from D.", fetched=True),
+    _row(Reason.REJECTED_BY_FRONTEND, "The frontend refused the request.", progress=Progress.REJECTED),
     # P had a handle: what came of it.
-    Row(Reason.FEATURE_OFF_PREFILL, lambda e: e.handle_at_prefill and e.feature_on_prefill is False),
-    Row(Reason.STUCK, lambda e: e.stuck),
-    Row(Reason.DECLINED_EXPIRED, lambda e: e.declined),
-    Row(Reason.HANDSHAKE_FAILED, lambda e: e.handshake_failed),
-    Row(Reason.HOLDER_LOST, lambda e: e.handle_at_prefill and e.load_failed and e.holder_lost),
-    Row(Reason.TRANSFER_FAILED, lambda e: e.load_failed),
-    Row(Reason.EMPTY_HANDOFF_AFTER_PREEMPTION, lambda e: e.empty_handoff),
-    Row(Reason.LOCAL_HIT_COVERS, lambda e: e.handle_at_prefill and e.path is not Path.UNKNOWN and _covered(e)),
-    Row(Reason.BELOW_THRESHOLD, lambda e: e.handle_at_prefill and e.path is not Path.UNKNOWN and _below(e)),
-    Row(Reason.HOLDER_LOST, lambda e: e.handle_at_prefill and e.holder_lost),
-    Row(Reason.OTHER, lambda e: e.handle_at_prefill and e.path is not Path.UNKNOWN),
-    Row(Reason.UNKNOWN, lambda e: e.handle_at_prefill),
+    _row(Reason.FEATURE_OFF_PREFILL, "P was given a handle and has the feature off.", Given, feature_on=False),
+    _row(Reason.STUCK, "P never ran the request: a load was promised and not queued.", progress=Progress.STUCK),
+    _row(Reason.DECLINED_EXPIRED, "P declined: the hold had ended or was about to.", Given, load=Load.DECLINED),
+    _row(Reason.HANDSHAKE_FAILED, "P could not connect to the holder.", Given, load=Load.HANDSHAKE_FAILED),
+    _row(
+        Reason.HOLDER_LOST,
+        "The read failed, and its holder had ended or restarted.",
+        Given,
+        load=Load.FAILED,
+        holder_lost=True,
+    ),
+    _row(Reason.TRANSFER_FAILED, "The read failed.", Given, load=Load.FAILED),
+    _row(
+        Reason.EMPTY_HANDOFF_AFTER_PREEMPTION,
+        "P was preempted in its last step and handed no blocks over: D computed all.",
+        empty_handoff=True,
+    ),
+    _row(Reason.LOCAL_HIT_COVERS, "P had all that the handle offered.", Given, offer=Offer.COVERED),
+    _row(Reason.BELOW_THRESHOLD, "The handle offered less than the threshold.", Given, offer=Offer.BELOW),
+    _row(Reason.HOLDER_LOST, "P was given the handle of an engine that was gone.", Given, holder_lost=True),
+    _row(Reason.OTHER, "The request ended before P had done its part.", Given, cut_short=True),
+    _row(
+        Reason.OTHER,
+        "P could have fetched and did not: the handle lacked what a read needs, or the request skips caches.",
+        Given,
+        offer=(Offer.WORTH, Offer.NOTHING),
+    ),
     # P had none: why not.
-    Row(Reason.HANDLE_CONSUMED_BY_RETRY, lambda e: e.spent_by_attempt),
-    Row(Reason.NO_SESSION_ID, lambda e: e.session is False),
-    Row(Reason.FIRST_TURN, lambda e: e.session is True and not e.previous and e.history is not True),
-    Row(Reason.UNKNOWN, lambda e: not e.previous),
-    Row(Reason.STOPPED_BY_STRING, lambda e: e.previous_ending == "stop_string"),
-    Row(Reason.PREVIOUS_TURN_ABORTED, lambda e: e.previous_ending in ("aborted", "error")),
-    Row(Reason.PREFIX_DIVERGED, lambda e: e.diverged),
-    Row(Reason.FEATURE_OFF_DECODE, lambda e: e.feature_on_decode is False),
-    Row(Reason.NO_HANDLE_FROM_DECODE, lambda e: e.handle_left is False),
-    Row(Reason.HANDLE_TAKEN_BY_SIBLING, lambda e: e.taken_by_sibling),
-    Row(Reason.PROXY_ENTRY_EXPIRED, lambda e: e.handle_left is True and e.entry_expired),
-    Row(Reason.HOLDER_LOST, lambda e: e.holder_lost),
-    Row(Reason.HANDLE_NOT_GIVEN, lambda e: e.handle_left is True),
+    _row(Reason.HANDLE_CONSUMED_BY_RETRY, "An earlier attempt of the same request had the handle.", Spent),
+    _row(Reason.NO_SESSION_ID, "The request names no session.", Missing, session=Session.ABSENT),
+    _row(
+        Reason.FIRST_TURN,
+        "The first turn of a named session, with no earlier answer in its messages as far as they were seen.",
+        Missing,
+        session=Session.NAMED,
+        history=(False, None),
+        previous=None,
+    ),
+    _row(
+        Reason.FIRST_TURN,
+        "No session is named, and there is no earlier answer in its messages.",
+        Missing,
+        session=Session.CHAINED,
+        history=False,
+        previous=None,
+    ),
+    _row(Reason.STOPPED_BY_STRING, "A stop string ended the previous turn.", Previous, ending=Ending.STOP_STRING),
+    _row(
+        Reason.PREVIOUS_TURN_ABORTED,
+        "The previous turn failed or was broken off.",
+        Previous,
+        ending=(Ending.ABORTED, Ending.ERROR),
+    ),
+    _row(Reason.FEATURE_OFF_DECODE, "The previous turn's D has the feature off.", Previous, feature_on=False),
+    _row(
+        Reason.NO_HANDLE_FROM_DECODE,
+        "The previous turn's answer carried no handle.",
+        Previous,
+        ending=Ending.OK,
+        left=Left.NOTHING,
+    ),
+    _row(
+        Reason.HANDLE_TAKEN_BY_SIBLING, "Another turn was given the previous turn's handle first.", Previous, taken=True
+    ),
+    _row(
+        Reason.PROXY_ENTRY_EXPIRED,
+        "The proxy had a handle and the pause was longer than it keeps one.",
+        Previous,
+        left=Left.SEEN,
+        entry_expired=True,
+    ),
+    _row(
+        Reason.HOLDER_LOST,
+        "D had made a handle and was gone before this turn.",
+        Previous,
+        left=(Left.SEEN, Left.MADE),
+        holder_lost=True,
+    ),
+    _row(
+        Reason.PREFIX_DIVERGED,
+        "D had made a handle, and this prompt does not go on from what D held.",
+        Previous,
+        left=(Left.SEEN, Left.MADE),
+        diverged=True,
+    ),
+    _row(Reason.HANDLE_NOT_GIVEN, "The proxy had seen a handle and did not give it to P.", Previous, left=Left.SEEN),
+    _row(Reason.UNKNOWN, "There is not enough evidence."),
 )
-"""In the order in which they are asked. ``unknown`` is the fallback."""
+"""In the order in which they are asked; the last one asks nothing."""
 
 
 def reason(evidence: Evidence) -> Reason:
     """The first row that matches."""
-    return next((row.reason for row in TABLE if row.when(evidence)), Reason.UNKNOWN)
+    known = parts(evidence)
+    return next(row.reason for row in TABLE if row.matches(known))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from turnscope.assembly.attempts import Attempts
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.evidence import evidence, path_of, turn_split
+from turnscope.assembly.evidence import Witness, path_of, remainder, turn_split
+from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.outcome import ending, finish_reason
 from turnscope.assembly.provenance import provenance
 from turnscope.assembly.reasons import reason
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, ended_ns, started_ns
 from turnscope.assembly.state import Leg, TurnState
-from turnscope.assembly.turns import decode, given_handle, hold_id, left_handle
+from turnscope.assembly.tokens import prefilled, reported
+from turnscope.assembly.turns import answering, decode, given_handle, hold_id, left_handle
 from turnscope.model import Turn
-from turnscope.semconv import Direction, TransferState
+from turnscope.semconv import Direction, Status, TransferState
 from turnscope.semconv import Leg as Part
 
 
@@ -54,25 +57,39 @@ def _moved(turn: TurnState, *, handoff: bool) -> _Moved:
 def _queue_ns(leg: Leg | None) -> int | None:
     if leg is None or leg.request.scheduled_mono_ns is None:
         return None
-    return max(0, leg.request.scheduled_mono_ns - leg.request.added_mono_ns)
+    waited = leg.request.scheduled_mono_ns - leg.request.added_mono_ns
+    return waited if waited >= 0 else None
 
 
 def _output_tokens(turn: TurnState) -> int | None:
-    """D's, all children of an n > 1 request; what P generated to get going is no output."""
-    if turn.decodes:
-        return sum(max(0, leg.request.output_tokens) for leg in turn.decodes)
-    if turn.prefill is not None and turn.prefill.request.leg is Part.WHOLE:
-        return max(0, turn.prefill.request.output_tokens)
+    """D's, of all samples of the answer; what P generated to get going is no output."""
+    made = answering(turn)
+    if not made and turn.prefill is not None and turn.prefill.request.leg is Part.WHOLE:
+        made = [turn.prefill, *turn.samples]
+    if made:
+        return sum(max(0, leg.request.output_tokens) for leg in made)
     return turn.attempt.output_tokens if turn.attempt is not None else None
 
 
-def build(turn: TurnState, settler: Settler, engines: Engines, settings: AssemblySettings) -> Turn:
+def _decode_computed(leg: Leg | None) -> int | None:
+    numbers = reported(leg.request) if leg is not None and prefilled(leg.request) else None
+    return numbers.computed if numbers is not None else None
+
+
+def build(
+    turn: TurnState,
+    settler: Settler,
+    engines: Engines,
+    settings: AssemblySettings,
+    witness: Witness,
+    attempts: Attempts,
+) -> Turn:
     """The row; its revision is set by the caller."""
     leg, last, attempt = turn.prefill, decode(turn), turn.attempt
     whole = leg is not None and leg.request.leg is Part.WHOLE
     split = turn_split(turn)
     path = path_of(turn, split)
-    why = reason(evidence(turn, path, settler, engines, settings))
+    why = reason(witness.evidence(turn))
     status, stage = ending(turn, settings)
     session = settler.session(turn.turn_id)
     previous = settler.previous(turn)
@@ -81,6 +98,9 @@ def build(turn: TurnState, settler: Settler, engines: Engines, settings: Assembl
     prefill_engine = engines.get(turn.prefill_engine_id)
     decode_engine_id = turn.prefill_engine_id if whole else turn.decode_engine_id
     source = provenance(turn, split, prefill_engine.engine if prefill_engine else None)
+    holder = engines.get(given.engine_id) if given else None
+    repeats = settler.repeats(turn)
+    again = repeats is not None and repeats.ending in (Ending.ERROR, Ending.ABORTED)
     legs = [part for part in (leg, *turn.decodes) if part is not None]
     model = attempt.model if attempt is not None and attempt.model else None
     return Turn(
@@ -120,9 +140,17 @@ def build(turn: TurnState, settler: Settler, engines: Engines, settings: Assembl
         diverged_before=source.before,
         local_miss=source.local_miss,
         output_tokens=_output_tokens(turn),
+        samples=1 + len(turn.samples),
+        reported_local_tokens=leg.request.local_hit_tokens if leg else None,
+        reported_external_tokens=leg.request.external_tokens if leg else None,
+        reported_computed_tokens=leg.request.computed_tokens if leg else None,
         offered_tokens=given.tokens if given else None,
+        offered_by_engine_id=given.engine_id if given else None,
+        replaced_by_engine_id=holder.replaced_by if holder else None,
         threshold_tokens=prefill_engine.engine.recompute_threshold if prefill_engine else None,
+        remainder_tokens=remainder(turn, split),
         handoff_tokens=last.request.external_tokens if last else None,
+        decode_computed_tokens=_decode_computed(last),
         fetched_bytes=fetch.bytes,
         fetch_started_ns=fetch.started_ns,
         fetch_ns=fetch.duration_ns,
@@ -142,6 +170,11 @@ def build(turn: TurnState, settler: Settler, engines: Engines, settings: Assembl
         tool_calls=attempt.tool_calls if attempt else None,
         preemptions=sum(part.request.preemptions for part in legs) if legs else None,
         attempts=max((1, *settler.attempts(attempt))) if attempt else 1,
+        attempts_made=attempts.made(turn),
+        wasted_bytes=attempts.wasted_bytes(turn),
+        retry_of=repeats.turn_id if repeats and again else None,
+        fork_of=repeats.turn_id if repeats and repeats.ending in (Ending.OK, Ending.STOP_STRING) else None,
+        stuck_cause=turn.stuck.cause if turn.stuck and status is Status.STUCK else None,
         used_hold_id=hold_id(given) if given else None,
         left_hold_id=hold_id(left) if left else None,
         has_prefill=leg is not None,

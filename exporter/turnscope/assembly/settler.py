@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import insort
+from hashlib import blake2b
 from typing import Final
 
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.outcome import FINISHED, how_it_ended
+from turnscope.assembly.outcome import how_it_ended
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
 from turnscope.assembly.state import Leg as LegState
-from turnscope.assembly.tokens import split
-from turnscope.assembly.turns import decode, given_handle, hold_id, hold_id_of, left_handle
+from turnscope.assembly.tokens import FINISHED, split
+from turnscope.assembly.turns import decode, given_handle, hold_id, hold_id_of, left_handle, left_handles
 from turnscope.model import Attempt
 from turnscope.semconv import Direction, Leg, TransferState
 
@@ -29,7 +31,8 @@ def started_ns(turn: TurnState) -> int:
     for leg in (turn.prefill, *turn.decodes):
         if leg is not None:
             return leg.request.arrival_wall_ns or leg.started_wall_ns
-    return min((read.wall_ns for read in turn.reads), default=0)
+    seen = [read.wall_ns for read in turn.reads]
+    return min(seen, default=turn.stuck.wall_ns if turn.stuck is not None else 0)
 
 
 def ended_ns(turn: TurnState) -> int | None:
@@ -81,6 +84,27 @@ def digests_of(turn: TurnState) -> list[str]:
     return [hold_id_of("", turn.turn_id), turn.turn_id] if answered else []
 
 
+def read_end_ns(turn: TurnState) -> int | None:
+    """Wall time at which its P leg's fetch was found to be done, on all ranks that said so."""
+    done = [
+        read.wall_ns
+        for read in turn.reads
+        if read.transfer.direction is not Direction.HANDOFF and read.transfer.state is TransferState.DONE
+    ]
+    return max(done, default=None)
+
+
+def shape(turn: TurnState) -> str | None:
+    """Equal for a request that is sent again: its messages by role and length, and how long its prompt is. None where
+    no proxy saw the messages or nobody counted the prompt."""
+    attempt, leg = turn.attempt, turn.prefill
+    prompt = leg.request.input_tokens if leg is not None else attempt.input_tokens if attempt is not None else None
+    if attempt is None or not attempt.message_roles or prompt is None:
+        return None
+    messages = "\0".join(attempt.message_roles).encode() + array("q", attempt.message_chars).tobytes()
+    return f"{prompt} {blake2b(messages, digest_size=8).hexdigest()}"
+
+
 class Settler:
     """Works by session; every turn is noted again whenever something of it changed."""
 
@@ -113,15 +137,17 @@ class Settler:
         given = given_handle(turn)
         used = hold_id(given) if given is not None else None
         if used is not None:
-            touched |= self._use(used, Use(turn.turn_id, started, read_of(turn)))
+            touched |= self._use(used, Use(turn.turn_id, started, read_of(turn), read_end_ns(turn)))
         if turn.attempt is not None and not self.is_final(turn.attempt):
             self.forget(turn.turn_id)
-            return touched
+            return touched | {ref.turn_id for ref in self.attempts(turn.attempt).values()} - {turn.turn_id}
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
-        if left_id is not None and left_id not in self._state.left_by:
-            self._state.left_by[left_id] = turn.turn_id
-            touched |= {use.turn_id for use in self._state.uses.get(left_id, ())}
+        for handle in (*left_handles(turn), *([left] if left is not None else [])):
+            hold = hold_id(handle)
+            if hold not in self._state.left_by:
+                self._state.left_by[hold] = turn.turn_id
+                touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
         key, source = self._session(turn, used)
         if key is None or source is None:
             return touched
@@ -162,7 +188,8 @@ class Settler:
         others = {other.turn_id for other in uses if other.turn_id != use.turn_id}
         if use in uses:
             return set()
-        uses[:] = sorted([u for u in uses if u.turn_id != use.turn_id] + [use], key=lambda u: (u.started_ns, u.turn_id))
+        others_and_it = [u for u in uses if u.turn_id != use.turn_id] + [use]
+        uses[:] = sorted(others_and_it, key=lambda u: (u.read_ns or u.started_ns, u.turn_id))
         return others
 
     def _past(self, turn: TurnState, started: int, left_id: str | None) -> Past:
@@ -181,6 +208,7 @@ class Settler:
             prefill=(leg.engine_id, leg.generation) if leg is not None and computed(leg) else None,
             prompt_tokens=leg.request.input_tokens if leg is not None else 0,
             digests=digests_of(turn),
+            shape=shape(turn),
         )
 
     def _place(self, session: SessionState, key: str, past: Past) -> None:
@@ -248,8 +276,17 @@ class Settler:
         """The turn that left the hold."""
         return self._state.left_by.get(hold)
 
+    def repeats(self, turn: TurnState) -> Past | None:
+        """The earlier turn of its session that this one sends again: the first of several. Inferred."""
+        found = self.session(turn.turn_id)
+        mine = shape(turn)
+        if found is None or mine is None:
+            return None
+        before = (started_ns(turn), turn.turn_id)
+        return next((p for p in found[1].turns if p.shape == mine and (p.started_ns, p.turn_id) < before), None)
+
     def users(self, hold: str) -> list[Use]:
-        """P legs that were given the hold, by start."""
+        """P legs that were given the hold, in the order of their reads, else of their starts."""
         return self._state.uses.get(hold, [])
 
     def ttl_ns(self, hold: str) -> int | None:

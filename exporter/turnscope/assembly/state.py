@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import msgspec
 
+from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.sequence import Sequence
 from turnscope.marks import Shared
 from turnscope.model import Attempt, Digest, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
-from turnscope.semconv import ContinuityEvidence, HoldKind
+from turnscope.semconv import ContinuityEvidence, HoldKind, StuckCause
 
 
 # --- sources ------------------------------------------------------------------------------------------
+class Idle(msgspec.Struct, array_like=True):
+    """A request that takes no step."""
+
+    turn_id: str
+    since_ns: int
+    """Arrival of the first heartbeat that said so, of those that all did."""
+    since_wall_ns: int
+
+
 class EmitterState(msgspec.Struct, kw_only=True):
     """One process with a hook."""
 
@@ -30,6 +40,8 @@ class EmitterState(msgspec.Struct, kw_only=True):
     open: dict[str, int] = {}
     """Requests (proxy: turns) that its last heartbeat listed, with the arrival of the first that did."""
     open_more: int = 0
+    idle: dict[str, Idle] = {}
+    """Requests that take no step, by its last heartbeats."""
     beat_mono_ns: int | None = None
     """Of its last heartbeat, by its own clock."""
     beat_every_ns: int | None = None
@@ -53,7 +65,9 @@ class EngineState(msgspec.Struct, kw_only=True):
     starts: dict[str, int]
     """Generation to the wall time of the earliest event seen of it."""
     stopped: bool = False
-    """It said that it stops."""
+    """It said that it stops, or another has taken its place."""
+    replaced_by: str | None = None
+    """The engine that listens where it did."""
     silent: bool = False
     """Not heard of for too long."""
     handles_in: int = 0
@@ -65,6 +79,12 @@ class EngineState(msgspec.Struct, kw_only=True):
     plain_answers: int = 0
     plain_handles: int = 0
     reasons: dict[str, int] = {}
+    decoded: int = 0
+    """Turns that it decoded and another engine prefilled."""
+    handed_over: int = 0
+    """... and for which it took over blocks."""
+    failing: dict[str, int] = {}
+    """Holder's id to reads from it that failed in a row."""
 
     @property
     def gone(self) -> bool:
@@ -85,12 +105,13 @@ class Leg(msgspec.Struct, kw_only=True):
     @property
     def started_wall_ns(self) -> int:
         """When the engine accepted it."""
-        return self.wall_ns - max(0, self.mono_ns - self.request.added_mono_ns)
+        return self.wall_ns - (self.duration_ns or 0)
 
     @property
-    def duration_ns(self) -> int:
-        """From then to its end."""
-        return max(0, self.mono_ns - self.request.added_mono_ns)
+    def duration_ns(self) -> int | None:
+        """From then to its end; None when the engine's clock says that it ended before."""
+        lasted = self.mono_ns - self.request.added_mono_ns
+        return lasted if lasted >= 0 else None
 
 
 class Read(msgspec.Struct, kw_only=True):
@@ -135,6 +156,17 @@ class Verdict(msgspec.Struct, kw_only=True):
     """Caches and holds are noted as wrong because of this turn."""
 
 
+class StandsStill(msgspec.Struct, kw_only=True):
+    """A request of a turn that an engine will never run, or that has taken no step for longer than the limit."""
+
+    stage: str
+    """``prefill, handoff, decode``."""
+    cause: StuckCause
+    request_id: str
+    wall_ns: int
+    """Since when, as far as known."""
+
+
 class TurnState(msgspec.Struct, kw_only=True):
     """What is known of one turn, or of one attempt of it."""
 
@@ -151,10 +183,13 @@ class TurnState(msgspec.Struct, kw_only=True):
     """Known from a read before the D leg has ended."""
     prefill: Leg | None = None
     """The P leg, or on an aggregated engine the whole request."""
+    samples: list[Leg] = []
+    """Other samples (n > 1) of the P leg: the same prompt, each a request to the engine."""
     decodes: list[Leg] = []
     reads: list[Read] = []
     hold_use: HoldUse | None = None
     attempt: Attempt | None = None
+    stuck: StandsStill | None = None
     join: str = "exact"
     counted: bool = False
     """Finalised: nothing of it is ever counted again."""
@@ -240,6 +275,17 @@ class HoldState(msgspec.Struct, kw_only=True):
         return self.lost_wall_ns
 
 
+class HandleState(msgspec.Struct, kw_only=True):
+    """The life of one of D's handles."""
+
+    last_ns: int
+    generation: str | None = None
+    """Of D, when it made it."""
+    tokens: int | None = None
+    steps: dict[str, int] = {}
+    """``<step> <observer>`` to the wall time of the first event that told of it."""
+
+
 # --- what needs several turns -------------------------------------------------------------------------
 class Past(msgspec.Struct, kw_only=True):
     """What later turns of a session ask of an earlier one."""
@@ -247,8 +293,8 @@ class Past(msgspec.Struct, kw_only=True):
     turn_id: str
     started_ns: int
     ended_ns: int | None
-    ending: str | None
-    """``ok, aborted, stop_string, error``; None when unknown."""
+    ending: Ending | None
+    """None when nothing tells."""
     left_hold: str | None
     handle_seen: bool | None
     """The proxy saw a handle in D's answer; None without its word."""
@@ -261,6 +307,8 @@ class Past(msgspec.Struct, kw_only=True):
     prompt_tokens: int = 0
     digests: list[str] = []
     """Keys of the digests of what was computed, D's before P's; empty when nothing was."""
+    shape: str | None
+    """Of its messages, by role and length, and of its prompt: equal for one that is sent again."""
 
 
 class SessionState(msgspec.Struct, kw_only=True):
@@ -280,6 +328,8 @@ class Use(msgspec.Struct, array_like=True):
     started_ns: int
     read: bool | None
     """It fetched; False: it only told the holder, or read nothing; None when unknown."""
+    read_ns: int | None = None
+    """Wall time at which its read was found to be done, by the reader's clock."""
 
 
 class Spoiled(msgspec.Struct, array_like=True):
@@ -314,11 +364,15 @@ class State(msgspec.Struct, kw_only=True):
     engines: dict[str, EngineState] = {}
     names: dict[str, str] = {}
     """Bounded engine name to the id of the engine that has it."""
+    places: dict[str, str] = {}
+    """``host:side channel port`` to the engine that listens there."""
     turns: dict[str, TurnState] = {}
     old_turns: dict[str, tuple[int, bytes]] = {}
     """Counted: when, and the encoded ``TurnState``."""
     holds: dict[str, HoldState] = {}
     old_holds: dict[str, HoldState] = {}
+    handles: dict[str, HandleState] = {}
+    """D's handles, by the ids of their holds."""
     proxy_turns: dict[str, ProxyTurn] = {}
     named: dict[str, list[str]] = {}
     """The ``X-Request-Id`` in an engine's request id to the turns of the P legs that have it."""
@@ -345,6 +399,8 @@ class State(msgspec.Struct, kw_only=True):
     counted: dict[str, int] = {}
     """Keys in the journal: they contribute nothing again."""
     suspicions: dict[str, int] = {}
+    explained: dict[str, int] = {}
+    """``<hooks> <yes or no>`` to turns."""
     attempts: int = 0
     attempts_without_session: int = 0
     direct_requests: int = 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
+from turnscope.assembly.counts import hooks
 from turnscope.assembly.emitters import STOPPED
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.gauges import open_turns
+from turnscope.assembly.gauges import open_turns, standing_still
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
-from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Turn
+from turnscope.assembly.tokens import LOAD_FAILED
+from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Transfer, Turn
+from turnscope.semconv import Reason, TransferState
 
 _NS: Final = 1e9
 
@@ -38,6 +42,31 @@ def note_answer(engine: EngineState | None, attempt: Attempt) -> None:
         engine.plain_handles += attempt.handle_out is not None
 
 
+def note_read(engine: EngineState | None, transfer: Transfer) -> None:
+    """Count reads from one holder that failed in a row. A declined one says nothing of the way between the two."""
+    holder = transfer.remote_engine_id
+    if engine is None or not holder:
+        return
+    if transfer.state is TransferState.DONE:
+        engine.failing.pop(holder, None)
+    elif transfer.state in LOAD_FAILED - {TransferState.DECLINED}:
+        engine.failing[holder] = engine.failing.get(holder, 0) + 1
+
+
+def note_handover(engine: EngineState | None, row: Turn) -> None:
+    """Count a turn on the engine that decoded it after another's prefill, and whether it took blocks over."""
+    if engine is None or row.handoff_tokens is None or row.decode_engine_id == row.prefill_engine_id:
+        return
+    engine.decoded += 1
+    engine.handed_over += row.handoff_tokens > 0
+
+
+def note_explained(state: State, row: Turn) -> None:
+    """Count a turn by the hooks that told of it, and whether its reason is known."""
+    key = f"{hooks(row)} {'no' if row.reason == Reason.UNKNOWN else 'yes'}"
+    state.explained[key] = state.explained.get(key, 0) + 1
+
+
 def note_reason(engine: EngineState | None, row: Turn) -> None:
     """Count a turn on the engine that did its prefill."""
     if engine is not None:
@@ -62,7 +91,17 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
     )
 
 
-def _engine(engine: EngineState) -> EngineStatus:
+def _failing(engine: EngineState, engines: Engines) -> dict[str, int]:
+    """By the holders' names; of those that are gone nothing is said, their holds are lost anyway."""
+    sums: Counter[str] = Counter()
+    for holder_id, failed in engine.failing.items():
+        holder = engines.get(holder_id)
+        if holder is not None and not holder.gone:
+            sums[holder.name] += failed
+    return dict(sums)
+
+
+def _engine(engine: EngineState, engines: Engines) -> EngineStatus:
     return EngineStatus(
         name=engine.name,
         engine=engine.engine,
@@ -75,6 +114,9 @@ def _engine(engine: EngineState) -> EngineStatus:
         plain_answers=engine.plain_answers,
         plain_handles=engine.plain_handles,
         reasons=dict(engine.reasons),
+        decoded=engine.decoded,
+        handed_over=engine.handed_over,
+        failing=_failing(engine, engines),
     )
 
 
@@ -83,11 +125,13 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
         emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values()],
-        engines=[_engine(e) for e in state.engines.values()],
+        engines=[_engine(e, engines) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
         direct_requests=state.direct_requests,
-        stuck_turns=open_turns(state, settings, alive, now_ns)[1],
+        stuck_turns=open_turns(state, alive)[1],
+        stuck_causes=dict(Counter(str(stuck.cause) for stuck in standing_still(state))),
+        explained=dict(state.explained),
         open_turns=len(state.turns),
         suspicions=dict(state.suspicions),
     )

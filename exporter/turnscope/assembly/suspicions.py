@@ -1,28 +1,30 @@
-"""Evidence that a turn's answer may be wrong. Each kind is latched once a turn."""
+"""Evidence that a turn's answer may be wrong. Each kind is latched once a turn; none of them is a failure."""
 
 from __future__ import annotations
 
 from turnscope.assembly.continuity import found as found_mismatch
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import fetch_reads, used_hold
-from turnscope.assembly.outcome import FINISHED
+from turnscope.assembly.handles import Handles
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, read_of
 from turnscope.assembly.state import HoldState, Leg, State, TurnState
-from turnscope.assembly.tokens import LOAD_FAILED
-from turnscope.assembly.turns import decode, hold_id_of
-from turnscope.model import Transfer
+from turnscope.assembly.tokens import FINISHED, LOAD_FAILED
+from turnscope.assembly.turns import decode, given_handle, hold_id_of
 from turnscope.semconv import Direction, Suspicion, TransferState
 
 
 class Suspicions:
     """Looks at a turn, the hold it used and the lease it left."""
 
-    def __init__(self, state: State, settings: AssemblySettings, engines: Engines, settler: Settler) -> None:
+    def __init__(
+        self, state: State, settings: AssemblySettings, engines: Engines, settler: Settler, handles: Handles
+    ) -> None:
         self._state = state
         self._settings = settings
         self._engines = engines
         self._settler = settler
+        self._handles = handles
 
     def of(self, turn: TurnState) -> set[Suspicion]:
         """All that the evidence at hand speaks for."""
@@ -43,11 +45,12 @@ class Suspicions:
         return self._state.holds.get(key or "") or self._state.old_holds.get(key or "")
 
     def _not_the_first_reader(self, turn: TurnState) -> bool:
+        """Another turn, another attempt or another sample had read it before: a handle is good for one read."""
         key = used_hold(turn)
         if key is None or not read_of(turn):
             return False
         readers = [use.turn_id for use in self._settler.users(key) if use.read]
-        return len(readers) > 1 and readers[0] != turn.turn_id
+        return (len(readers) > 1 and readers[0] != turn.turn_id) or _samples_that_read(turn) > 1
 
     def _read_after_release(self, turn: TurnState) -> bool:
         """The holder got a notice for blocks it had given up, and this turn read them: any reader where they had
@@ -56,9 +59,8 @@ class Suspicions:
         hold = self._hold(key)
         if key is None or hold is None or not hold.late_notices or not hold.reports or not read_of(turn):
             return False
-        readers = [use.turn_id for use in self._settler.users(key) if use.read]
         expired = any(report.expired for report in hold.reports.values())
-        return expired or readers[0] != turn.turn_id
+        return expired or self._not_the_first_reader(turn)
 
     def _handed_off_after_release(self, turn: TurnState) -> bool:
         """D read P's blocks after the lease had lapsed."""
@@ -72,21 +74,42 @@ class Suspicions:
         return TransferState.DONE in states or (not states and last is not None and bool(last.request.external_tokens))
 
     def _stale(self, turn: TurnState) -> bool:
-        """It fetched what its holder was seen to have given up before the prefill began."""
-        hold = self._hold(used_hold(turn))
-        if hold is None or turn.prefill is None or not read_of(turn):
+        """It fetched what its holder was seen to have given up, or from an engine that had started anew, before the
+        prefill began."""
+        given = given_handle(turn)
+        if given is None or turn.prefill is None or not read_of(turn):
             return False
-        ended = hold.ended_wall_ns if hold.complete or hold.lost_wall_ns is not None else None
-        return ended is not None and ended + self._settings.clock_ns < turn.prefill.started_wall_ns
+        key = used_hold(turn)
+        hold, known = self._hold(key), self._handles.get(key)
+        over = [self._engines.lost_ns(given.engine_id, known.generation, None) if known is not None else None]
+        if hold is not None and (hold.complete or hold.lost_wall_ns is not None):
+            over.append(hold.ended_wall_ns)
+        began = turn.prefill.started_wall_ns
+        return any(at is not None and at + self._settings.clock_ns < began for at in over)
 
     def _answered_after_failed_load(self, turn: TurnState) -> bool:
         """A load failed, and the request was answered although its engine should have failed it."""
-        handoffs = [read.transfer for read in turn.reads if read.transfer.direction is Direction.HANDOFF]
-        return self._answered(turn.prefill, fetch_reads(turn)) or self._answered(decode(turn), handoffs)
+        prefill, read = turn.prefill, [r for r in fetch_reads(turn) if r.state in LOAD_FAILED]
+        if prefill is not None and read and self._should_have_failed(prefill):
+            return True
+        failed = {
+            read.transfer.request_id
+            for read in turn.reads
+            if read.transfer.direction is Direction.HANDOFF and read.transfer.state in LOAD_FAILED
+        }
+        return any(leg.request.request_id in failed and self._should_have_failed(leg) for leg in turn.decodes)
 
-    def _answered(self, leg: Leg | None, reads: list[Transfer]) -> bool:
-        if leg is None or leg.request.finish_reason not in FINISHED:
-            return False
+    def _should_have_failed(self, leg: Leg) -> bool:
         engine = self._engines.get(leg.engine_id)
         policy = engine.engine.load_failure_policy if engine is not None else None
-        return policy == "fail" and any(read.state in LOAD_FAILED for read in reads)
+        return policy == "fail" and leg.request.finish_reason in FINISHED
+
+
+def _samples_that_read(turn: TurnState) -> int:
+    return len(
+        {
+            read.transfer.request_id
+            for read in turn.reads
+            if read.transfer.direction is not Direction.HANDOFF and read.transfer.state is TransferState.DONE
+        }
+    )

@@ -10,6 +10,8 @@ import msgspec
 from turnscope.model import Request, Transfer
 from turnscope.semconv import Direction, TransferState
 
+FINISHED: Final = ("stop", "length", "repetition")
+"""Finish reasons of a request that ended by itself."""
 LOAD_FAILED: Final = frozenset({TransferState.FAILED, TransferState.DECLINED, TransferState.HANDSHAKE_FAILED})
 
 
@@ -49,20 +51,28 @@ def reported(request: Request) -> Reported | None:
     return Reported(prompt, fair_local, fair_external, rest, consistent)
 
 
+def prefilled(request: Request) -> bool:
+    """Whether its prompt was worked through: what it reports is what was done, not only what it set out to do.
+
+    An engine fills the statistics in when it admits a request, and hands them on with the first token.
+    """
+    return request.stats_sent or request.finish_reason in FINISHED
+
+
 def split(request: Request, reads: Sequence[Transfer], *, has_handle: bool) -> Split:
     """The split by what was seen of the leg's reverse fetch.
 
     A load that failed brought nothing: what was to be fetched was computed, or, where the engine failed the request,
-    nothing is known to have been. External tokens are fetched only if a handle was given and not all its ranks
+    nothing is known to have been; the same of a request that ended before its first token. External tokens are fetched only if a handle was given and not all its ranks
     answered it with a mere notice.
     """
     numbers = reported(request)
     prompt = max(0, request.input_tokens)
-    if numbers is None:
+    if numbers is None or not prefilled(request):
         return Split(prompt)
     states = {read.state for read in reads if read.direction is not Direction.HANDOFF}
     if states & LOAD_FAILED:
-        if request.finish_reason not in ("stop", "length"):
+        if request.finish_reason not in FINISHED:
             return Split(prompt)
         return Split(prompt, numbers.local, 0, 0, prompt - numbers.local)
     fetched = has_handle and states != {TransferState.NOTICE_ONLY}

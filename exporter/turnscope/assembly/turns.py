@@ -11,8 +11,8 @@ from turnscope import semconv
 from turnscope.assembly.emitters import Emitters
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import Leg, Read, State, TurnState
-from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Transfer
-from turnscope.semconv import Direction
+from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Stuck, Transfer
+from turnscope.semconv import Direction, Role
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(TurnState)
@@ -52,6 +52,20 @@ def decode(turn: TurnState) -> Leg | None:
     return max(turn.decodes, key=lambda leg: (leg.wall_ns, leg.request.request_id), default=None)
 
 
+def answering(turn: TurnState) -> list[Leg]:
+    """The D legs that made the answer: all samples of the last request to D. Earlier ones were given up."""
+    last = decode(turn)
+    if last is None:
+        return []
+    mine = semconv.request_of(last.request.request_id)
+    return [leg for leg in turn.decodes if semconv.request_of(leg.request.request_id) == mine]
+
+
+def left_handles(turn: TurnState) -> list[Handle]:
+    """The handles that D made for it: one for each sample."""
+    return [leg.request.handle_out for leg in turn.decodes if leg.request.handle_out is not None]
+
+
 def left_handle(turn: TurnState) -> Handle | None:
     """The handle that its answer left."""
     leg = decode(turn)
@@ -64,6 +78,7 @@ def left_handle(turn: TurnState) -> Handle | None:
 
 def names_in(request_id: str) -> list[str]:
     """The ``X-Request-Id`` values that an engine may have made ``<endpoint>-<id>[-<n>]-<random>`` of."""
+    request_id = semconv.request_of(request_id)
     for prefix in ("chatcmpl-", "cmpl-", "resp_"):
         if request_id.startswith(prefix):
             stem = request_id.removeprefix(prefix).rpartition("-")[0]
@@ -72,9 +87,21 @@ def names_in(request_id: str) -> list[str]:
     return []
 
 
+def _add_prefill(turn: TurnState, leg: Leg) -> None:
+    """Of several samples the one with the lowest number speaks for the prompt, in whatever order they come."""
+    first, *rest = sorted(
+        [leg, *([turn.prefill] if turn.prefill is not None else []), *turn.samples],
+        key=lambda one: (len(one.request.request_id), one.request.request_id),
+    )
+    turn.prefill, turn.samples = first, rest
+    turn.prefill_engine_id, turn.prefill_request_id = first.engine_id, first.request.request_id
+
+
 def anchored(turn: TurnState) -> bool:
-    """Whether it has what makes it a turn: the P leg (or whole request), else the proxy's word."""
-    return turn.prefill is not None or turn.attempt is not None
+    """Whether it has what makes it a turn: the P leg (or whole request), P's word that it will never run one, else the
+    proxy's word."""
+    parked = turn.stuck is not None and turn.stuck.stage == "prefill"
+    return turn.prefill is not None or turn.attempt is not None or parked
 
 
 class Turns:
@@ -92,7 +119,7 @@ class Turns:
             case Request(leg=semconv.Leg.DECODE):
                 handle = body.handle_in
                 return turn_id(handle.engine_id, handle.request_id) if handle is not None else None
-            case Request() | HoldUse():
+            case Request() | HoldUse() | Stuck():
                 return turn_id(engine_id, body.request_id)
             case Transfer(direction=Direction.HANDOFF):
                 remote = body.remote_engine_id, body.remote_request_id
@@ -154,17 +181,17 @@ class Turns:
                     request=request,
                 )
                 if request.leg is semconv.Leg.DECODE:
-                    turn.decodes.append(leg)
-                    turn.decode_engine_id, turn.decode_request_id = engine_id, request.request_id
+                    self.add_decode(turn, leg)
                     if request.handle_in is not None:
                         self._prefill_is(turn, request.handle_in.engine_id, request.handle_in.request_id)
                 else:
-                    turn.prefill = leg
+                    _add_prefill(turn, leg)
                     self._prefill_is(turn, engine_id, request.request_id)
                     for name in names_in(request.request_id):
                         self._state.named.setdefault(name, []).append(turn.turn_id)
             case HoldUse() as use:
-                turn.hold_use = use
+                if turn.hold_use is None or use.request_id < turn.hold_use.request_id:
+                    turn.hold_use = use
                 self._prefill_is(turn, engine_id, use.request_id)
             case Transfer() as transfer:
                 turn.reads.append(
@@ -183,6 +210,22 @@ class Turns:
                 if attempt.prefill is not None and attempt.prefill.engine_id:
                     self._prefill_is(turn, attempt.prefill.engine_id, attempt.prefill.request_id)
 
+    def add_decode(self, turn: TurnState, leg: Leg) -> None:
+        """A D leg of the turn."""
+        turn.decodes.append(leg)
+        last = decode(turn)
+        assert last is not None
+        turn.decode_engine_id, turn.decode_request_id = last.engine_id, last.request.request_id
+
+    def handed_nothing(self, turn: TurnState) -> bool:
+        """Whether this is a whole request on an engine that is there to decode: its prefill, somewhere else, handed
+        nothing over."""
+        leg = turn.prefill
+        if leg is None or leg.request.leg is not semconv.Leg.WHOLE:
+            return False
+        engine = self._state.engines.get(leg.engine_id)
+        return engine is not None and engine.engine.role == Role.DECODE
+
     def _prefill_is(self, turn: TurnState, engine_id: str | None, request_id: str | None) -> None:
         if turn.prefill_request_id is None:
             turn.prefill_engine_id, turn.prefill_request_id = engine_id, request_id
@@ -191,6 +234,8 @@ class Turns:
     def ready(self, turn: TurnState, now_ns: int) -> bool:
         """Whether everything that can be expected has come."""
         attempt, leg = turn.attempt, turn.prefill
+        if self.handed_nothing(turn):
+            return not self._unclaimed(turn)
         if attempt is None and self._emitters.proxy_alive(now_ns):
             return False
         if leg is None:
@@ -247,7 +292,7 @@ class Turns:
     def running(self, turn: TurnState, now_ns: int) -> bool:
         """Whether something still works on a turn that is not ready: silence must not finalise it."""
         if turn.ready_ns is not None:
-            return False
+            return self._samples_run(turn, now_ns)
         if self._emitters.open_since(turn.prefill_engine_id, turn.prefill_request_id, now_ns) is not None:
             return True
         if self._emitters.open_since(turn.decode_engine_id, turn.decode_request_id, now_ns) is not None:
@@ -255,6 +300,15 @@ class Turns:
         if turn.attempt is not None and self._emitters.open_turn(turn.attempt.proxy_turn_id, now_ns):
             return True
         return self._waits_for_decode(turn, now_ns)
+
+    def _samples_run(self, turn: TurnState, now_ns: int) -> bool:
+        """Whether another sample (n > 1) of a leg that has ended is not done yet."""
+        legs = (turn.prefill_engine_id, turn.prefill_request_id), (turn.decode_engine_id, turn.decode_request_id)
+        return any(
+            self._emitters.open_sample(engine_id, request_id, now_ns)
+            for engine_id, request_id in legs
+            if request_id is not None and semconv.request_of(request_id) != request_id
+        )
 
     def _waits_for_decode(self, turn: TurnState, now_ns: int) -> bool:
         """D has not read yet, and P still holds the blocks for it: it queues. Bounded, should the release be lost."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnscope.catalog.labels import EMITTER_KIND, ENGINE, ENTITIES, EVENT, FRAGMENTS, SUSPICION, YES_NO
+from turnscope.catalog.labels import EMITTER_KIND, ENGINE, ENTITIES, EVENT, FRAGMENTS, HOOKS, SUSPICION, YES_NO
 from turnscope.catalog.metric import Kind, Label, Metric
 from turnscope.semconv import Path, Role
 
@@ -25,6 +25,15 @@ EVIDENCE = (
         owner="settler",
     ),
     # --- how good the evidence is
+    Metric(
+        name="turnscope_turns_explained_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns finalised, by the hooks that told of them and whether the evidence gave a reason (explained: no "
+        "is reason unknown). Its share with both hooks says how far reasons can be trusted.",
+        labels=(Label("hooks", HOOKS), Label("explained", YES_NO)),
+        owner="turn shard",
+    ),
     Metric(
         name="turnscope_late_facts_total",
         kind=Kind.COUNTER,

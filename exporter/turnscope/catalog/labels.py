@@ -27,6 +27,8 @@ EXPIRED = ("hold", "lease", "declined")
 ENTITIES = ("turn", "hold")
 FRAGMENTS = ("attempt", "decode", "transfer", "hold", "direct")
 YES_NO = ("yes", "no")
+HOOKS = ("both", "engines", "proxy")
+REPEATS = ("retry", "fork")
 
 _FETCHED = frozenset({Path.REVERSE_FETCH, Path.MIXED})
 _NEVER_MEASURED = frozenset({Reason.REJECTED_BY_FRONTEND, Reason.STUCK})
@@ -66,9 +68,9 @@ def legal(path: Path, reason: Reason) -> bool:
 def label_sets(metric: Metric, engines: Mapping[str, Role]) -> Iterator[tuple[str, ...]]:
     """Every label set that ``metric`` can have with these engines (name to role): exported at 0 from the start.
 
-    An ``info`` has none, its values are free; ``engine`` also takes ``none`` where a turn may reach no engine.
+    An ``info`` has none, its values are free, nor has a sparse metric; ``engine`` also takes ``none`` where a turn may reach no engine.
     """
-    if metric.kind is Kind.INFO:
+    if metric.kind is Kind.INFO or metric.sparse:
         return
     names = tuple(name for name, role in engines.items() if role in metric.roles)
     axes = [label.values if label.values is not None else (*names, *_outside(metric)) for label in metric.labels]

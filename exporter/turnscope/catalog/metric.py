@@ -45,6 +45,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """Who counts it: ``turn shard, hold shard, settler, leg, transfer, emitters`` or ``exporter``."""
     roles: tuple[Role, ...] = tuple(Role)
     """Engines of these roles export it: which names its known label sets are made of."""
+    sparse: bool = False
+    """Of its label sets only those that occur are exported: all that can would be too many."""
     diagnostic: bool = False
     """Meant for the debugging of turnscope itself: no panel or alert needs it."""
 

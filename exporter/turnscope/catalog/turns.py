@@ -10,13 +10,14 @@ from turnscope.catalog.labels import (
     FINISH_REASONS,
     PATH,
     PREFILLS,
+    REPEATS,
     REQUEST_SOURCES,
     SECONDS,
     TRANSFER_SECONDS,
     YES_NO,
 )
 from turnscope.catalog.metric import Kind, Label, Metric
-from turnscope.semconv import Leg, Reason, Role, Status, TokenSource, TransferState
+from turnscope.semconv import Leg, Reason, Role, Status, StuckCause, TokenSource, TransferState
 
 TURNS = (
     # --- turns
@@ -100,8 +101,36 @@ TURNS = (
         name="turnscope_turns_open",
         kind=Kind.GAUGE,
         unit="turns",
-        help="Turns not ended, by the last heartbeats. stuck: open on a prefill engine for longer than the limit.",
+        help="Turns not ended, by the last heartbeats. stuck: an engine will never run them, or they have taken no "
+        "step for longer than the limit.",
         labels=(Label("state", ("running", "stuck")),),
+        owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_stuck_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns found to stand still, when they were found, by the cause that the engine's hook saw; unknown: "
+        "they had taken no step for longer than the limit. engine: where they stand.",
+        labels=(ENGINE, Label("cause", tuple(StuckCause))),
+        owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_repeated_turns_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns that send an earlier one of their session again: retry after one that failed, fork (a "
+        "regeneration) after one that was answered. Inferred from the lengths of messages and prompt.",
+        labels=(Label("kind", REPEATS),),
+        owner="settler",
+    ),
+    Metric(
+        name="turnscope_wasted_bytes_total",
+        kind=Kind.COUNTER,
+        unit="bytes",
+        help="Bytes read from another engine that served no answer: for attempts that were given up, and for turns "
+        "that failed. engine: the reader. Part of turnscope_transfer_bytes_total.",
+        labels=(ENGINE, DIRECTION),
         owner="turn shard",
     ),
     # --- engine requests, as the engine counts
@@ -142,6 +171,16 @@ TURNS = (
         "done equals vllm:nixl_bytes_transferred_count.",
         labels=(ENGINE, DIRECTION, Label("state", tuple(TransferState))),
         owner="transfer",
+    ),
+    Metric(
+        name="turnscope_pair_reads_total",
+        kind=Kind.COUNTER,
+        unit="reads",
+        help="The same reads by reader (engine) and holder, counted with their turn: tells a pair of engines that "
+        "cannot reach each other from an engine that is in trouble itself.",
+        labels=(ENGINE, Label("holder"), Label("state", tuple(TransferState))),
+        owner="turn shard",
+        sparse=True,
     ),
     Metric(
         name="turnscope_transfer_bytes_total",

@@ -8,7 +8,6 @@ allowlist.
 
 from __future__ import annotations
 
-import hashlib
 import types
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -32,11 +31,11 @@ from turnscope.model import (
     Hold,
     HoldUse,
     Request,
+    Stuck,
     Transfer,
 )
+from turnscope.semconv import bounded
 
-MAX_TEXT: Final = 256
-"""Longer strings (ids from clients can be 1 MB) are cut and end in a hash of the whole."""
 MAX_LIST: Final = 4096
 MAX_BLOB: Final = 2**20
 """Bytes of a ``bytes`` field: digests of a million tokens stay below it."""
@@ -60,14 +59,6 @@ _MONO: Final = "turnscope.mono_ns"
 
 class BadEvent(ValueError):
     """A record that claims to be turnscope's and cannot be read: what and why."""
-
-
-def bounded(text: str) -> str:
-    """``text``, or its beginning and a hash when it is longer than ``MAX_TEXT``."""
-    if len(text) <= MAX_TEXT:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{text[: MAX_TEXT - 17]}~{digest}"
 
 
 class _Field(msgspec.Struct):
@@ -216,7 +207,7 @@ def record_key(engine: Engine | None, body: Body) -> bytes:
             return semconv.turn_key(handle.engine_id, handle.request_id)
         case Digest(leg=semconv.Leg.DECODE):
             return semconv.hold_key(engine_id, body.request_id)
-        case Request() | Digest():
+        case Request() | Digest() | Stuck():
             return semconv.turn_key(engine_id, body.request_id)
         case Transfer(direction=semconv.Direction.HANDOFF) if body.remote_engine_id and body.remote_request_id:
             return semconv.turn_key(body.remote_engine_id, body.remote_request_id)

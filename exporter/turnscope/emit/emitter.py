@@ -154,6 +154,8 @@ class Emitter:
         watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
         open_requests = [request_id for w in list(self._watches) for request_id in w.open_requests()]
         self._pause()
+        idle = [pair for w in list(self._watches) for pair in w.idle_requests(self._pause)][:OPEN_LIMIT]
+        self._pause()
         seq = next(self._rings.numbers)
         body = Heartbeat(
             last_seq=seq,
@@ -161,6 +163,8 @@ class Emitter:
             errors=self.errors,
             open_requests=open_requests[:OPEN_LIMIT],
             open_more=max(0, len(open_requests) - OPEN_LIMIT),
+            idle_requests=[request_id for request_id, _ in idle],
+            idle_turns=[turn_id for _, turn_id in idle],
         )
         now_ns = time.monotonic_ns()
         self._add([_event(watch, seq, now_ns, time.time_ns() - now_ns, body)])

@@ -19,6 +19,7 @@ CAPACITY: Final = {
     "hold": 4096,
     "hold_use": 4096,
     "transfer": 8192,
+    "stuck": 1024,
     "attempt": 4096,
     "digest": 4096,
 }

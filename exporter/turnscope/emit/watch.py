@@ -30,5 +30,9 @@ class Watch(Protocol):
     def open_requests(self) -> list[str]:
         """Ids of requests begun and not ended, oldest first; called from the background thread."""
 
+    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:
+        """Open requests that took no step since this was last asked, each with its turn's id. ``pause()`` is called
+        between slices of the work."""
+
     def forget(self) -> None:
         """Drop what is known of running requests: their ends will not be seen."""

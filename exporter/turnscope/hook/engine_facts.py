@@ -52,6 +52,7 @@ def engine_facts(
         lease_ns=_nanoseconds(lease_s(extra, side)),
         load_failure_policy=getattr(transfer, "kv_load_failure_policy", None),
         prefix_caching=getattr(cache, "enable_prefix_caching", None),
+        side_channel_port=_int(getattr(side, "side_channel_port", None)),
         tp_size=_int(getattr(parallel, "tensor_parallel_size", None)),
         pp_size=_int(getattr(parallel, "pipeline_parallel_size", None)),
         dp_rank=dp_rank,

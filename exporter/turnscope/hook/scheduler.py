@@ -6,6 +6,7 @@ speed: one flat function each, and no ``*args`` passed on when there are none. A
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from time import monotonic_ns
 from typing import Any, Final, NamedTuple
@@ -13,9 +14,12 @@ from typing import Any, Final, NamedTuple
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
 from turnscope.hook.digests import Digests, Ended
+from turnscope.hook.engine_facts import find_nixl, nixl_side
+from turnscope.hook.idle import Steps
+from turnscope.hook.promises import cause, watch_promises
 from turnscope.hook.values import block_counts, count, handle, named, seconds_to_ns, text
-from turnscope.model import Digest, Emitter, Engine, EngineState, Hold, HoldUse, Request
-from turnscope.semconv import HoldKind, Leg
+from turnscope.model import Digest, Emitter, Engine, EngineState, Hold, HoldUse, Request, Stuck
+from turnscope.semconv import HoldKind, Leg, turn_key
 
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
 _NAMED: Final = ("remote_engine_id", "remote_request_id", "remote_host", "remote_port")
@@ -82,16 +86,24 @@ class SchedulerWatch:
         self._group_bytes = group_bytes
         self._ranks = ranks
         self._open: dict[str, tuple[Any, ...]] = {}
+        self._requests: dict[str, Any] = {}
+        self._steps = Steps()
+        self._nixl: Any = None
         self._push_request = rings["request"].pusher(self.request)
         self._push_hold = rings["hold"].pusher(self.hold)
         self._push_use = rings["hold_use"].pusher(self.hold_use)
         self._digests = digests
         if digests is not None:
             digests.push = rings["digest"].pusher(self.digest)
+        self._push_stuck = rings["stuck"].pusher(self.stuck)
 
     # --- engine thread --------------------------------------------------------------------------------
     def attach(self, scheduler: Any) -> None:
-        """Wrap the two methods on the instance."""
+        """Wrap the two methods on the instance, and the one of its NIXL connector that parks requests."""
+        self._requests = scheduler.requests
+        self._nixl = nixl_side(find_nixl(getattr(scheduler, "connector", None)))
+        if watch_promises(self._nixl, self.guard, self._push_stuck):
+            self.wrapped.append("nixl_scheduler")
         scheduler.add_request = self._adding(scheduler, scheduler.add_request)
         scheduler._free_request = self._freeing(scheduler, scheduler._free_request)
 
@@ -162,6 +174,20 @@ class SchedulerWatch:
     # --- background thread ------------------------------------------------------------------------------
     def open_requests(self) -> list[str]:
         return list(self._open)
+
+    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:
+        found = self._steps.idle(self.open_requests(), self._requests, pause)
+        return [(text(request.request_id) or "", self._turn(request)) for request in found]
+
+    def _turn(self, request: Any) -> str:
+        """The turn's id: D's request is named by P's."""
+        added = self._open.get(request.request_id)
+        remote = (
+            handle(request.kv_transfer_params) if added is not None and _leg(_Added(*added)) is Leg.DECODE else None
+        )
+        if remote is not None:
+            return turn_key(remote.engine_id, remote.request_id).hex()
+        return turn_key(self.engine.id, text(request.request_id) or "").hex()
 
     def forget(self) -> None:
         self._open.clear()
@@ -236,6 +262,16 @@ class SchedulerWatch:
             external_tokens=count(stats.num_external_cached_tokens) if stats else None,
             processed=bool(freed.params.get("_remote_blocks_processed"))
             and all(name in freed.params for name in _NAMED),
+        )
+
+    def stuck(self, payload: tuple[Any, ...]) -> Stuck:
+        """The ``stuck`` event of a request whose load was promised and not queued."""
+        request_id, promised, params, preemptions = payload
+        return Stuck(
+            request_id=text(request_id) or "",
+            cause=cause(self._nixl, self.engine.bidirectional, params, preemptions),
+            promised_tokens=count(promised),
+            handle=handle(params),
         )
 
     def digest(self, body: Digest) -> Digest:

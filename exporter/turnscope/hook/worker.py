@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from turnscope.emit.guard import Guard
@@ -70,6 +71,9 @@ class WorkerWatch:
 
     # --- background thread ------------------------------------------------------------------------------
     def open_requests(self) -> list[str]:
+        return []
+
+    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:  # noqa: ARG002
         return []
 
     def forget(self) -> None:

@@ -28,11 +28,13 @@ from turnscope.model.events import (
     Hold,
     HoldUse,
     Request,
+    Stuck,
     Transfer,
 )
 from turnscope.model.facts import (
     HoldRecord,
     Turn,
+    TurnAttempt,
 )
 from turnscope.model.sources import (
     Emitter,
@@ -72,7 +74,9 @@ __all__ = [
     "Request",
     "Revision",
     "Sample",
+    "Stuck",
     "SystemStatus",
     "Transfer",
     "Turn",
+    "TurnAttempt",
 ]

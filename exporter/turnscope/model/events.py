@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from turnscope.model.sources import Emitter, Engine
-from turnscope.semconv import Direction, EventName, HoldKind, Leg, TransferState
+from turnscope.semconv import Direction, EventName, HoldKind, Leg, StuckCause, TransferState
 
 
 class Handle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +54,10 @@ class Heartbeat(Body, kw_only=True):
     """Request ids (proxy: turn ids) added and not ended, oldest first."""
     open_more: int = 0
     """How many more there are than listed."""
+    idle_requests: list[str] = []
+    """Open requests of an engine that computed no token since the heartbeat before."""
+    idle_turns: list[str] = []
+    """The turns that they belong to, one each: 32 hex digits."""
 
 
 class Request(Body, kw_only=True):
@@ -132,6 +136,18 @@ class Transfer(Body, kw_only=True):
     """NIXL's ``xferDuration``: an upper bound, includes up to one engine step."""
     post_ns: int | None = None
     started_mono_ns: int | None = None
+
+
+class Stuck(Body, kw_only=True):
+    """The engine promised a load for this request and queued no read: it waits for ever, while the engine says
+    running = waiting = 0. Sent at once."""
+
+    EVENT = EventName.STUCK
+    request_id: str
+    cause: StuckCause
+    promised_tokens: int | None = None
+    handle: Handle | None = None
+    """D's handle that was to be read."""
 
 
 class Attempt(Body, kw_only=True):
@@ -233,8 +249,8 @@ class Digest(Body, kw_only=True):
     """Why there are no marks: ``prompt_embeds, media, too_long, dropped, strange_ids``; never taken for equal."""
 
 
-AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt | Digest
-BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Attempt, Digest)
+AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Stuck | Attempt | Digest
+BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Stuck, Attempt, Digest)
 
 
 class Event(msgspec.Struct, kw_only=True):

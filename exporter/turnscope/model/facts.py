@@ -5,6 +5,24 @@ from __future__ import annotations
 import msgspec
 
 
+class TurnAttempt(msgspec.Struct, kw_only=True):
+    """One attempt of a client request that took several."""
+
+    number: int
+    final: bool
+    """The one whose turn this is; the others were given up."""
+    turn_id: str
+    """Of its own P leg: what the engines' events are keyed by."""
+    path: str
+    status: str
+    stage: str | None = None
+    prefill_engine: str | None = None
+    started_ns: int | None = None
+    duration_ns: int | None = None
+    moved_bytes: int | None = None
+    """Read for it, in both directions."""
+
+
 class Turn(msgspec.Struct, kw_only=True):
     """One turn, as stored: a row of the ``turns`` table and the content of its trace.
 
@@ -62,11 +80,25 @@ class Turn(msgspec.Struct, kw_only=True):
     between them begins the KV that may be wrong."""
     local_miss: str = "unknown"
     output_tokens: int | None = None
+    samples: int = 1
+    """Requests to P that brought the same prompt (n > 1); it is counted once, with the split of the first."""
+    reported_local_tokens: int | None = None
+    """As P's engine reported them, possible or not; what really became of the prompt stands above."""
+    reported_external_tokens: int | None = None
+    reported_computed_tokens: int | None = None
     offered_tokens: int | None = None
     """What the given handle offered (``remote_num_tokens``)."""
+    offered_by_engine_id: str | None = None
+    """The engine that the given handle names."""
+    replaced_by_engine_id: str | None = None
+    """The engine that has come to listen in its place."""
     threshold_tokens: int | None = None
+    remainder_tokens: int | None = None
+    """What the handle offered beyond the local hit, at most the prompt: fetched if at least the threshold."""
     handoff_tokens: int | None = None
     """P->D: never "saved"."""
+    decode_computed_tokens: int | None = None
+    """Prompt tokens that D computed itself: one where all was handed over."""
     fetched_bytes: int | None = None
     fetch_started_ns: int | None = None
     """Wall time, like every ``_started_ns``; on the clock of the process that measured the duration beside it."""
@@ -90,6 +122,16 @@ class Turn(msgspec.Struct, kw_only=True):
     tool_calls: int | None = None
     preemptions: int | None = None
     attempts: int = 1
+    attempts_made: list[TurnAttempt] = []
+    """Each of them, where there were several."""
+    wasted_bytes: int | None = None
+    """Read for attempts that were given up, or for an answer that never came; None where no read was measured."""
+    retry_of: str | None = None
+    """The turn that failed and was sent again by this one: inferred from session, messages' lengths and prompt."""
+    fork_of: str | None = None
+    """The same, of a turn that was answered: a regeneration."""
+    stuck_cause: str | None = None
+    """Why the engine never ran it: ``bidirectional_off, host_buffer, preempted, load_failed, unknown``."""
     used_hold_id: str | None = None
     """The hold this turn was offered."""
     left_hold_id: str | None = None
@@ -133,3 +175,5 @@ class HoldRecord(msgspec.Struct, kw_only=True):
     readers_expected: int | None = None
     readers_seen: int | None = None
     late_notices: int = 0
+    steps: list[str] = []
+    """Of the handle's life, ``<step> <observer>``: who saw it issued, held, given, read, released. Empty of a lease."""

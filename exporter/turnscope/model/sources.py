@@ -43,6 +43,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     lease_ns: int | None = None
     load_failure_policy: str | None = None
     prefix_caching: bool | None = None
+    side_channel_port: int | None = None
+    """Where NIXL's handshakes are answered: an engine that comes back there under another id has replaced this one."""
     tp_size: int | None = None
     pp_size: int | None = None
     dp_rank: int | None = None

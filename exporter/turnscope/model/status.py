@@ -53,6 +53,12 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     plain_handles: int = 0
     reasons: dict[str, int] = {}
     """Turns by reason, on the engine that did their prefill."""
+    decoded: int = 0
+    """Turns that it decoded and another engine prefilled."""
+    handed_over: int = 0
+    """... and for which it took over blocks."""
+    failing: dict[str, int] = {}
+    """Holder's name to reads from it that failed, without one that succeeded since."""
 
 
 class AssemblyStatus(msgspec.Struct, kw_only=True):
@@ -67,6 +73,10 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     """Requests sent straight to an engine of a pair, past the proxy: not counted as turns."""
     stuck_turns: int = 0
     """Now."""
+    stuck_causes: dict[str, int] = {}
+    """The same by cause."""
+    explained: dict[str, int] = {}
+    """``<hooks> <yes or no>`` to turns whose reason the evidence gave, or did not."""
     open_turns: int = 0
     """Turns known of and not counted yet, now."""
     suspicions: dict[str, int] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, cast
 
 from turnscope import semconv
-from turnscope.decode.codec import bounded, record_key
+from turnscope.decode.codec import record_key
 from turnscope.model import Attempt
 from turnscope.proxy.legs import AttemptRecord, LegRecord
 from turnscope.proxy.messages import Untold
@@ -155,7 +155,7 @@ class LiveTurn:
         if session is not None and SESSION_HEADER not in headers and _fits_header(session.id):
             headers[SESSION_HEADER] = session.id
         if REQUEST_HEADER not in headers:
-            given = bounded(self.record.headers.get(REQUEST_HEADER, ""))
+            given = semconv.bounded(self.record.headers.get(REQUEST_HEADER, ""))
             headers[REQUEST_HEADER] = given if _fits_header(given) else self.record.turn_id
         leg.x_request_id = headers[REQUEST_HEADER]
         if not outgoing.makes_spans and "traceparent" not in headers:

@@ -83,6 +83,10 @@ class ProxyHook:
         """Turn ids begun and not ended, oldest first."""
         return list(self.open)
 
+    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:  # noqa: ARG002
+        """None: a proxy computes nothing."""
+        return []
+
     def forget(self) -> None:
         """The hook is off: the ends of what runs will not be seen."""
         self.open.clear()
