@@ -123,8 +123,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     """So many of them in prompts of this start of this P."""
     elsewhere: int = 0
     """So many in prompts of another P, or of an earlier start."""
-    rewritten: int = 0
-    """Computed tokens past ``before`` that were seen at another place."""
+    rewritten: int | None = None
+    """Computed tokens past ``before`` that were seen at another place; None where nothing was compared."""
     wrong_hold: Shared | None = None
     """The turn that left the hold had wrong KV from here on."""
     wrong_hit: Shared | None = None
