@@ -27,9 +27,12 @@ from turnscope.decode import codec
 from turnscope.emit.emitter import Emitter
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
+from turnscope.emit.secret import Secret
 from turnscope.emit.sender import Outcome
 from turnscope.emit.settings import Endpoint, Settings
+from turnscope.hook.digests import Digests
 from turnscope.hook.engine_facts import engine_facts, group_bytes
+from turnscope.hook.identity import digest_facts
 from turnscope.hook.scheduler import SchedulerWatch
 from turnscope.hook.worker import WorkerWatch
 from turnscope.model import Emitter as Source
@@ -96,7 +99,7 @@ class Subject:
 def rows() -> list[Row]:
     """The table's lines; about ten seconds of work."""
     rings = Rings()
-    watch = _scheduler_watch(rings)
+    watch, digests = scheduler_watch(rings)
     subjects = [*_scheduler_subjects(watch), *_worker_subjects(rings)]
     span, attributes = _span(watch)
     span_costs: list[float] = []
@@ -105,6 +108,7 @@ def rows() -> list[Row]:
             for subject in subjects:
                 cost = (_time(subject.hooked) - _time(subject.plain)) / subject.events
                 rings.take(1 << 20)
+                digests.forget()
                 if not warm_up:
                     subject.costs.append(cost)
             cost = _time(span)
@@ -120,7 +124,7 @@ def rows() -> list[Row]:
     )
     ratios = [hook / span for hook, span in zip(subjects[0].costs, span_costs, strict=True)]
     out.append(_row("hook: request event over that span", median(ratios), "ratio", 0.05, ratios))
-    return [*out, *_slices(watch, rings)]
+    return [*out, *_slices(watch, digests, rings)]
 
 
 def _row(name: str, value: float, unit: str, target: float | None, samples: Sequence[float]) -> Row:
@@ -144,17 +148,21 @@ def _time(call: Callable[[int], Any]) -> float:
     return (thread_time_ns() - started) / 1e3 / CALLS
 
 
-def _scheduler_watch(rings: Rings) -> SchedulerWatch:
+def scheduler_watch(rings: Rings) -> tuple[SchedulerWatch, Digests]:
+    """With digests, as it is used."""
     config, cache = fakes.vllm_config("kv_producer", engine_id="prefill-0-" + "ab" * 8), fakes.kv_cache_config()
     connector = fakes.NixlConnector(None, fakes.SCHEDULER, None)
-    return SchedulerWatch(
+    digests = Digests(Secret("a secret for benchmarks"), digest_facts(config))
+    watch = SchedulerWatch(
         rings=rings,
         guard=Guard("scheduler hook"),
         emitter=Source(id="ab" * 8, kind="engine", pid=1, host="host", version="0"),
         engine=engine_facts(config, cache, connector, generation="cd" * 8, name="prefill-0"),
         group_bytes=group_bytes(cache),
         ranks=2,
+        digests=digests,
     )
+    return watch, digests
 
 
 def _requests(params: Any) -> list[fakes.Request]:
@@ -292,7 +300,7 @@ class _Nowhere:
         return None
 
 
-def _slices(watch: SchedulerWatch, rings: Rings) -> list[Row]:
+def _slices(watch: SchedulerWatch, digests: Digests, rings: Rings) -> list[Row]:
     """How long the background thread works between two offers of the interpreter, in its own CPU time."""
     slices: list[float] = []
     last = 0
@@ -307,6 +315,7 @@ def _slices(watch: SchedulerWatch, rings: Rings) -> list[Row]:
         settings=Settings(endpoint=Endpoint("127.0.0.1:1")),
         rings=rings,
         watches=[watch],
+        jobs=[digests.work],
         sender=_Nowhere(),
         log=logging.getLogger("bench"),
         pause=pause,
