@@ -415,3 +415,12 @@ def test_what_digests_told_stays_known_when_they_are_forgotten(never_came: str) 
     changed = {f for f in Turn.__struct_fields__ if getattr(before, f) != getattr(after, f)}
     assert changed == {"revision", "handoff_bytes", "handoff_reads", "late"}
     assert after.suspicions == ["kv_mismatch"]
+
+
+def test_the_status_tells_how_many_turns_could_be_compared_and_whose_cache_is_spoiled() -> None:
+    run = two_turns([*SYSTEM, *answer_of()[400:], *USER])
+    status = run.assembler.status(run.now_ns)
+    assert status.continuity == {"first_turn": 1, "digests": 1}
+    assert {engine.name: engine.spoiled_prefixes for engine in status.engines} == {"prefill-0": 1, "decode-0": 1}
+    clean = two_turns(FAITHFUL)
+    assert {engine.spoiled_prefixes for engine in clean.assembler.status(clean.now_ns).engines} == {0}

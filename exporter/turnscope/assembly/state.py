@@ -345,5 +345,6 @@ class State(msgspec.Struct, kw_only=True):
     counted: dict[str, int] = {}
     """Keys in the journal: they contribute nothing again."""
     suspicions: dict[str, int] = {}
+    continuity: dict[str, int] = {}
     attempts: int = 0
     attempts_without_session: int = 0

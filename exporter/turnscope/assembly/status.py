@@ -9,6 +9,7 @@ from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import open_turns
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
+from turnscope.assembly.taint import cache_key
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Turn
 
 _NS: Final = 1e9
@@ -44,6 +45,12 @@ def note_reason(engine: EngineState | None, row: Turn) -> None:
         engine.reasons[row.reason] = engine.reasons.get(row.reason, 0) + 1
 
 
+def note_continuity(state: State, row: Turn) -> None:
+    """Count a turn by what told how its prompt continues the turns before."""
+    if row.prefill_engine is not None:
+        state.continuity[row.continuity_evidence] = state.continuity.get(row.continuity_evidence, 0) + 1
+
+
 def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterStatus:
     return EmitterStatus(
         emitter=emitter.emitter,
@@ -62,7 +69,8 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
     )
 
 
-def _engine(engine: EngineState) -> EngineStatus:
+def _engine(engine: EngineState, state: State) -> EngineStatus:
+    cache = state.caches.get(cache_key(engine.engine.id, engine.engine.generation))
     return EngineStatus(
         name=engine.name,
         engine=engine.engine,
@@ -75,6 +83,7 @@ def _engine(engine: EngineState) -> EngineStatus:
         plain_answers=engine.plain_answers,
         plain_handles=engine.plain_handles,
         reasons=dict(engine.reasons),
+        spoiled_prefixes=len({filed.turn_id for filed in cache.spoiled.values()}) if cache is not None else 0,
     )
 
 
@@ -83,10 +92,11 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
         emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values()],
-        engines=[_engine(e) for e in state.engines.values()],
+        engines=[_engine(e, state) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
         stuck_turns=open_turns(state, settings, alive, now_ns)[1],
         open_turns=len(state.turns),
         suspicions=dict(state.suspicions),
+        continuity=dict(state.continuity),
     )
