@@ -8,7 +8,7 @@ from tests.builders import Pair
 from turnscope.assembly import AssemblySettings
 from turnscope.model import Event
 
-ROOM = 100_000
+ROOM = 10_000
 
 
 def conversation(pair: Pair, turns: int, *, session: str = "s") -> list[Event]:
@@ -27,7 +27,7 @@ def test_beyond_their_room_the_oldest_go_and_what_they_would_have_told_is_unknow
     run = Run(AssemblySettings(digest_bytes=ROOM)).feed([*pair.start(), *conversation(pair, 4)])
     state = run.assembler._state
     assert len(state.digests) == 8
-    run.feed(pair.digests("big", text(400_000), text(100), 60_000))
+    run.feed(pair.digests("big", text(40_000), text(100), 60_000))
     assert 0 < state.digest_bytes <= ROOM
     assert state.digest_bytes == sum(len(t.digest.marks) + len(t.digest.chunks) + 500 for t in state.digests.values())
     run.feed(Talk(pair).turn("z", text(5000), at_ms=61_000)[0]).wait()

@@ -11,7 +11,7 @@ from tests.assembly.run import Run
 from tests.assembly.talk import Talk, message, text
 from tests.builders import MS, D, P, Pair, Process, read
 from turnscope.assembly import taint
-from turnscope.model import Event, Request
+from turnscope.model import Attempt, Event, Request
 from turnscope.semconv import Direction, Leg, TransferState
 
 SYSTEM = text(1000, salt=1)
@@ -32,6 +32,15 @@ def other(pair: Pair, n: str, *, at_ms: int, local: int, prompt: list[int] | Non
     prompt = prompt or [*EDITED[:1200], *text(100, salt=4)]
     events, told = Talk(pair, f"session {n}").turn(n, prompt, at_ms=at_ms, local=local, first=True, **fields)
     return [*events, *told]
+
+
+def another(pair: Pair) -> Pair:
+    """The same D and proxy with another P."""
+    second = Pair(msgspec.structs.replace(P, id="q", generation="q-1"))
+    second.p = Process("00000000000000e1", "engine", second.p.engine)
+    second.pw = Process("00000000000000e2", "worker", second.pw.engine)
+    second.d, second.dw, second.proxy = pair.d, pair.dw, pair.proxy
+    return second
 
 
 def flat(parts: tuple[list[Event], list[Event]]) -> list[Event]:
@@ -78,11 +87,7 @@ def test_a_restart_of_the_engine_clears_its_cache() -> None:
 def test_another_p_has_a_cache_of_its_own_until_it_fetches_what_is_wrong() -> None:
     pair = Pair()
     talk = Talk(pair)
-    second = Pair(msgspec.structs.replace(P, id="q", generation="q-1"))
-    second.p.emitter, second.pw.emitter = (
-        msgspec.structs.replace(e, id=e.id.replace("a", "e")) for e in (second.p.emitter, second.pw.emitter)
-    )
-    second.d, second.dw, second.proxy = pair.d, pair.dw, pair.proxy
+    second = another(pair)
     events, told = poisoned(pair)
     events += other(second, "3", at_ms=9000, local=1200)
     talk.answers["2"] = message(200, salt=100 + ord("2"))
@@ -122,6 +127,32 @@ def test_d_s_own_cache_is_tainted_as_well_and_its_answer_suspect_though_p_s_toke
     turn = run.turns()["p3"]
     assert (turn.suspicions, turn.mismatch_evidence, turn.suspect_tokens) == (["kv_mismatch"], "inferred", 0)
     assert run.turns()["p4"].suspicions == []
+
+
+def test_a_p_whose_d_alone_had_wrong_blocks_stays_clean() -> None:
+    pair = Pair()
+    second = another(pair)
+    third = other(second, "3", at_ms=9000, local=0)
+    for event in third:
+        if isinstance(event.body, Request) and event.body.leg is Leg.DECODE:
+            event.body.local_hit_tokens, event.body.external_tokens = 1200, 99
+    run = Run().feed([*flat(poisoned(pair)), *third, *other(second, "4", at_ms=13_000, local=1200)]).wait()
+    assert run.turns()["p3"].suspicions == ["kv_mismatch"]
+    assert (run.turns()["p4"].path, run.turns()["p4"].suspicions) == ("local_hit", [])
+
+
+def test_what_is_not_counted_yet_taints_as_well() -> None:
+    pair = Pair()
+    events, told = poisoned(pair)
+    waiting = [e for e in events if not (isinstance(e.body, Attempt) and e.body.proxy_turn_id == "t2")]
+    answer = message(200, salt=100 + ord("2"))
+    prompt = [*EDITED, *answer, *text(60, salt=6)]
+    three = Talk(pair).turn("3", prompt, at_ms=9000, given=pair.handle("2", len(EDITED) + 199))
+    run = Run().feed([*waiting, *told, *flat(three), *other(pair, "4", at_ms=12_000, local=1200)]).wait()
+    assert "p2" not in run.turns()
+    for name in ("p3", "p4"):
+        turn = run.turns()[name]
+        assert (turn.revision, turn.suspicions, turn.mismatch_evidence) == (1, ["kv_mismatch"], "inferred")
 
 
 def test_a_hit_that_was_counted_before_the_mismatch_was_known_is_found_when_it_is() -> None:

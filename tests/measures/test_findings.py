@@ -287,6 +287,18 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     ("stuck", _assembly(stuck_turns=1), "prefill engines", _assembly(stuck_turns=0)),
     ("suspicious", _assembly(suspicions={"kv_mismatch": 1}), "turns", _assembly(suspicions={"kv_mismatch": 0})),
+    (
+        "prefix_cache_spoiled",
+        _engine_count("prefill-0", spoiled_prefixes=1),
+        "prefill-0",
+        _engine_count("prefill-0", spoiled_prefixes=0),
+    ),
+    (
+        "digests_unlike",
+        _assembly(continuity={"digests": 80, "first_turn": 10, "unverifiable": 10}),
+        "turns",
+        _assembly(continuity={"digests": 81, "first_turn": 10, "unverifiable": 9, "lengths": 1}),
+    ),
     ("journal_fails", _exporter(journal_error="no space left"), "sidecar's journal", _exporter(journal_error=None)),
     (
         "journal_damaged",

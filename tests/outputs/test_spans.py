@@ -136,6 +136,20 @@ def test_conventions_are_used_where_there_are_any() -> None:
     assert attributes(trace()["prefill"])["turnscope.prefill.queue_seconds"] == 0.01
 
 
+def test_what_a_turn_computed_twice_and_what_is_suspect_stand_where_it_happened() -> None:
+    spans = trace(recomputed_tokens=11, new_tokens=40, local_miss="evicted", suspect_tokens=7, diverged_after=1192)
+    turn, prefill, fetch = (attributes(spans[name]) for name in ("turn", "prefill", "reverse_fetch"))
+    for field, value, part in (
+        ("recomputed_tokens", 11, prefill),
+        ("new_tokens", 40, prefill),
+        ("local_miss", "evicted", prefill),
+        ("suspect_tokens", 7, fetch),
+    ):
+        assert part[f"turnscope.turn.{field}"] == turn[f"turnscope.turn.{field}"] == value
+    assert turn["turnscope.turn.diverged_after"] == 1192
+    assert "turnscope.turn.diverged_before" not in turn
+
+
 def test_what_is_unknown_is_absent() -> None:
     found = attributes(trace(fetched_tokens=None, ttft_ns=None, session_id=None)["turn"])
     assert "turnscope.turn.fetched_tokens" not in found

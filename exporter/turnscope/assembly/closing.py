@@ -14,7 +14,7 @@ from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, State, TurnState
-from turnscope.assembly.status import note_answer, note_explained, note_handover, note_reason
+from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_handover, note_reason
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.turns import Turns, anchored
 from turnscope.catalog import NO_ENGINE
@@ -129,6 +129,7 @@ class Closing:
         note_reason(self._engines.get(turn.prefill_engine_id), row)
         note_handover(self._engines.get(turn.decode_engine_id), row)
         note_explained(self._state, row)
+        note_continuity(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
         for hold in filter(None, (row.used_hold_id, row.left_hold_id, self._lease(turn))):
             self.dirty_holds.add(hold)

@@ -161,7 +161,7 @@ class Continuity:
             if past is earlier[-1]:
                 verdict.continues = shared
             compared += [told for told in (self._digests.get(key, turn.turn_id) for key in past.digests) if told][:1]
-            verdict.before = max(verdict.before, min(shared.low, own.input_tokens))
+            verdict.before = max(verdict.before, shared.low)
             served = min(shared.low, past.prompt_tokens) if past.prefill is not None else 0
             if past.prefill == mine:
                 verdict.here = max(verdict.here, served)
@@ -169,7 +169,7 @@ class Continuity:
                 verdict.elsewhere = max(verdict.elsewhere, served)
             if shared.high is None and past.prefill == mine:
                 break
-        if split is not None and split.computed:
+        if split is not None and split.computed is not None:
             start = max(verdict.before, split.prompt - split.computed)
-            if start < split.prompt:
-                verdict.rewritten = seen_elsewhere(own, compared, start=start, end=split.prompt)
+            moved = start < split.prompt
+            verdict.rewritten = seen_elsewhere(own, compared, start=start, end=split.prompt) if moved else 0

@@ -32,19 +32,12 @@ def provenance(turn: TurnState, split: Split | None, engine: Engine | None) -> P
     """recomputed + new = computed, or neither is known. ``engine``: P's."""
     verdict = turn.verdict or Verdict()
     wrong = found(turn)
-    recomputed = _recomputed(verdict, split)
-    new = (
-        split.computed - recomputed
-        if split is not None and split.computed is not None and recomputed is not None
-        else None
-    )
+    recomputed, new = _split_computed(verdict, split)
     where = _where(verdict, wrong)
     return Provenance(
         recomputed=recomputed,
         new=new,
-        rewritten=min(verdict.rewritten, new)
-        if new is not None and verdict.evidence is ContinuityEvidence.DIGESTS
-        else None,
+        rewritten=verdict.rewritten if new is not None else None,
         suspect=_suspect(verdict, wrong, split),
         mismatch_evidence=wrong.evidence if wrong is not None else None,
         evidence=verdict.evidence,
@@ -54,11 +47,12 @@ def provenance(turn: TurnState, split: Split | None, engine: Engine | None) -> P
     )
 
 
-def _recomputed(verdict: Verdict, split: Split | None) -> int | None:
-    """What was computed is the prompt's end; what had been computed before is its beginning."""
+def _split_computed(verdict: Verdict, split: Split | None) -> tuple[int | None, int | None]:
+    """Recomputed and new: what was computed is the prompt's end, what had been computed before its beginning."""
     if verdict.before is None or split is None or split.computed is None:
-        return None
-    return min(split.computed, max(0, verdict.before - (split.prompt - split.computed)))
+        return None, None
+    recomputed = min(split.computed, max(0, verdict.before - (split.prompt - split.computed)))
+    return recomputed, split.computed - recomputed
 
 
 def _where(verdict: Verdict, wrong: Mismatch | None) -> Shared | None:

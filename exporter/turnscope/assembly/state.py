@@ -144,8 +144,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     """So many of them in prompts of this start of this P."""
     elsewhere: int = 0
     """So many in prompts of another P, or of an earlier start."""
-    rewritten: int = 0
-    """Computed tokens past ``before`` that were seen at another place."""
+    rewritten: int | None = None
+    """Computed tokens past ``before`` that were seen at another place; None where nothing was compared."""
     wrong_hold: Shared | None = None
     """The turn that left the hold had wrong KV from here on."""
     wrong_hit: Shared | None = None
@@ -401,6 +401,7 @@ class State(msgspec.Struct, kw_only=True):
     suspicions: dict[str, int] = {}
     explained: dict[str, int] = {}
     """``<hooks> <yes or no>`` to turns."""
+    continuity: dict[str, int] = {}
     attempts: int = 0
     attempts_without_session: int = 0
     direct_requests: int = 0

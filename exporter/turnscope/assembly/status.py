@@ -12,6 +12,7 @@ from turnscope.assembly.gauges import open_turns, standing_still
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
 from turnscope.assembly.tokens import LOAD_FAILED
+from turnscope.assembly.taint import cache_key
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Transfer, Turn
 from turnscope.semconv import Reason, TransferState
 
@@ -73,6 +74,12 @@ def note_reason(engine: EngineState | None, row: Turn) -> None:
         engine.reasons[row.reason] = engine.reasons.get(row.reason, 0) + 1
 
 
+def note_continuity(state: State, row: Turn) -> None:
+    """Count a turn by what told how its prompt continues the turns before."""
+    if row.prefill_engine is not None:
+        state.continuity[row.continuity_evidence] = state.continuity.get(row.continuity_evidence, 0) + 1
+
+
 def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterStatus:
     return EmitterStatus(
         emitter=emitter.emitter,
@@ -101,7 +108,8 @@ def _failing(engine: EngineState, engines: Engines) -> dict[str, int]:
     return dict(sums)
 
 
-def _engine(engine: EngineState, engines: Engines) -> EngineStatus:
+def _engine(engine: EngineState, engines: Engines, state: State) -> EngineStatus:
+    cache = state.caches.get(cache_key(engine.engine.id, engine.engine.generation))
     return EngineStatus(
         name=engine.name,
         engine=engine.engine,
@@ -117,6 +125,7 @@ def _engine(engine: EngineState, engines: Engines) -> EngineStatus:
         decoded=engine.decoded,
         handed_over=engine.handed_over,
         failing=_failing(engine, engines),
+        spoiled_prefixes=len({filed.turn_id for filed in cache.spoiled.values()}) if cache is not None else 0,
     )
 
 
@@ -125,7 +134,7 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
         emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values()],
-        engines=[_engine(e, engines) for e in state.engines.values()],
+        engines=[_engine(e, engines, state) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
         direct_requests=state.direct_requests,
@@ -134,4 +143,5 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
         explained=dict(state.explained),
         open_turns=len(state.turns),
         suspicions=dict(state.suspicions),
+        continuity=dict(state.continuity),
     )

@@ -19,6 +19,11 @@ MAX_HITS: Final = 512
 """Turns with local hits that are looked at again when a mismatch becomes known only after them."""
 
 
+def cache_key(engine_id: str, generation: str) -> str:
+    """Of the prefix cache of one start of an engine."""
+    return f"{engine_id}/{generation}"
+
+
 def scheduled_ns(leg: Leg) -> int:
     """When the engine looked into its cache for it, by its own clock: its end, where it does not say."""
     return leg.request.scheduled_mono_ns if leg.request.scheduled_mono_ns is not None else leg.mono_ns
@@ -40,7 +45,7 @@ class Taint:
         self._state = state
 
     def _cache(self, leg: Leg) -> Cache:
-        return self._state.caches.setdefault(f"{leg.engine_id}/{leg.generation}", Cache())
+        return self._state.caches.setdefault(cache_key(leg.engine_id, leg.generation), Cache())
 
     # --- asking ---------------------------------------------------------------------------------------
     def hit(self, turn_id: str, leg: Leg, tokens: int, prompt: Digest) -> Shared | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnscope.measures import checks_flow, checks_hooks, checks_settings, checks_sidecar
+from turnscope.measures import checks_continuity, checks_flow, checks_hooks, checks_settings, checks_sidecar
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 
@@ -41,6 +41,8 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.rejected_by_frontend,
     checks_flow.stuck,
     checks_flow.suspicious,
+    checks_continuity.prefix_cache_spoiled,
+    checks_continuity.digests_unlike,
     checks_sidecar.journal_fails,
     checks_sidecar.journal_damaged,
     checks_sidecar.store_fails,

@@ -59,6 +59,8 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     """... and for which it took over blocks."""
     failing: dict[str, int] = {}
     """Holder's name to reads from it that failed, without one that succeeded since."""
+    spoiled_prefixes: int = 0
+    """Beginnings of prompts under which its prefix cache may hold wrong KV, after a mismatch. A restart clears them."""
 
 
 class AssemblyStatus(msgspec.Struct, kw_only=True):
@@ -80,6 +82,8 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     open_turns: int = 0
     """Turns known of and not counted yet, now."""
     suspicions: dict[str, int] = {}
+    continuity: dict[str, int] = {}
+    """Counted turns that reached a prefill engine, by what told how their prompt continues the turns before."""
 
 
 class ExporterStatus(msgspec.Struct, kw_only=True):

@@ -31,8 +31,22 @@ _AS_SPANS: Final = frozenset(
 """Fields that are times or a convention's attribute instead of one of ours. What is linked is an attribute as well:
 not every trace store keeps links."""
 _PARTS: Final = {
-    "prefill": ("prefill", ("prefill_engine", "prefill_engine_id", "prefill_request_id")),
-    "reverse_fetch": ("fetch", ("fetched_tokens", "fetched_bytes", "fetch_reads", "used_hold_id")),
+    "prefill": (
+        "prefill",
+        (
+            "prefill_engine",
+            "prefill_engine_id",
+            "prefill_request_id",
+            "recomputed_tokens",
+            "new_tokens",
+            "rewritten_tokens",
+            "local_miss",
+        ),
+    ),
+    "reverse_fetch": (
+        "fetch",
+        ("fetched_tokens", "suspect_tokens", "mismatch_evidence", "fetched_bytes", "fetch_reads", "used_hold_id"),
+    ),
     "handoff": ("handoff", ("handoff_tokens", "handoff_bytes", "handoff_reads")),
     "decode": ("decode", ("decode_engine", "decode_engine_id", "decode_request_id", "left_hold_id")),
 }
