@@ -220,6 +220,7 @@ class Past(msgspec.Struct, kw_only=True):
     decode_bidirectional: bool | None
     whole: bool
     """Served by an aggregated engine."""
+    agent_id: str | None = None
 
 
 class SessionState(msgspec.Struct, kw_only=True):
