@@ -67,11 +67,9 @@ def parted(turn: Turn) -> str:
         return ""
     where = diverges_in(turn["diverged_message"], role)
     what = words.DIVERGENCES.get(kind, str(kind).replace("_", " "))
-    before, now = ("no" if turn[n] is None else f"{turn[n]:,}" for n in ("diverged_chars_before", "diverged_chars"))
-    size = "" if before == now == "no" else f"; {before} characters before, {now} now"
-    late = (
-        "" if turn["diverged_evidence"] != "lengths" else " Only lengths could be compared, so it may differ earlier."
-    )
+    before, now = turn["diverged_chars_before"], turn["diverged_chars"]
+    size = f"; {before or 0:,} characters before, {now or 0:,} now" if (before, now) != (None, None) else ""
+    late = " Only lengths could be compared: it may differ earlier." if turn["diverged_evidence"] == "lengths" else ""
     return f"The request diverges from the turn before in {where} ({what}{size}).{late}"
 
 

@@ -258,7 +258,7 @@ def test_where_a_request_diverges_is_told_with_its_evidence() -> None:
     )
     assert stories.parted(edited) in stories.whole(edited)
     added = _row(diverged_role="tools", diverged_kind="inserted", diverged_chars=310, diverged_evidence="lengths")
-    assert "in the tools (put in; no characters before, 310 now). Only lengths" in stories.parted(added)
+    assert "in the tools (put in; 0 characters before, 310 now). Only lengths" in stories.parted(added)
     model = _row(diverged_role="model", diverged_kind="edited", diverged_evidence="names")
     assert stories.parted(model) == "The request diverges from the turn before in the model (edited)."
     assert stories.parted(_row()) == ""
