@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from turnscope.semconv import Reason, Status
+from turnscope.semconv import Reason, Status, diverges_in
 from turnscope.store.totals import Totals
 from turnscope_app import text, words
 
@@ -60,6 +60,19 @@ def why(turn: Turn) -> str:
     return word.story if word else f"The reason given is {turn['reason']!r}."
 
 
+def parted(turn: Turn) -> str:
+    """Which part of the request is not as the turn before had it; empty where nothing was seen to differ."""
+    role, kind = turn["diverged_role"], turn["diverged_kind"]
+    if role is None:
+        return ""
+    where = diverges_in(turn["diverged_message"], role)
+    what = words.DIVERGENCES.get(kind, str(kind).replace("_", " "))
+    before, now = turn["diverged_chars_before"], turn["diverged_chars"]
+    size = f"; {before or 0:,} characters before, {now or 0:,} now" if (before, now) != (None, None) else ""
+    late = " Only lengths could be compared: it may differ earlier." if turn["diverged_evidence"] == "lengths" else ""
+    return f"The request diverges from the turn before in {where} ({what}{size}).{late}"
+
+
 def ending(turn: Turn) -> str:
     """How the turn ended; empty when it was simply answered."""
     if turn["status"] == Status.OK:
@@ -85,7 +98,7 @@ def kept(turn: Turn) -> str:
 
 def whole(turn: Turn) -> list[str]:
     """The turn's story, a sentence or two each."""
-    parts = [prompt(turn), why(turn), ending(turn), kept(turn)]
+    parts = [prompt(turn), why(turn), parted(turn), ending(turn), kept(turn)]
     return [p for p in parts if p]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from turnscope.semconv import HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
 
 NOT_MEASURED: Final = "not measured"
 UNATTRIBUTED: Final = "Turns without a session id"
@@ -175,6 +175,16 @@ SUSPICIONS: Final[dict[str, Word]] = {
         "answered after failed load",
         "Fetching back failed, and the turn was answered all the same: its memory may have gaps.",
     ),
+}
+
+DIVERGENCES: Final[dict[str, str]] = {
+    Divergence.EDITED: "edited",
+    Divergence.REMOVED: "left out",
+    Divergence.INSERTED: "put in",
+    Divergence.TRUNCATED: "the request ends before it",
+    Divergence.COMPACTED: "several were compacted",
+    Divergence.ANSWER_CHANGED: "not the answer that was given",
+    Divergence.REASONING_STRIPPED: "the answer without its reasoning",
 }
 
 HOLD_OUTCOMES: Final[dict[str, Word]] = {

@@ -116,6 +116,11 @@ class Suspicion(StrEnum):
     ANSWERED_AFTER_FAILED_LOAD = "answered_after_failed_load"
 
 
+def diverges_in(message: int | None, role: str) -> str:
+    """For people: ``message 0, system``; ``the tools`` where no message differs."""
+    return f"message {message}, {role}" if message is not None else f"the {role}"
+
+
 class Divergence(StrEnum):
     """What a request did to the history that the turn before had, at the first place where the two differ."""
 

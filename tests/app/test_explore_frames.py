@@ -244,6 +244,26 @@ def test_the_story_says_how_a_turn_ended_and_what_was_kept() -> None:
     assert stories.kept(_row()).startswith("No blocks were kept")
 
 
+def test_where_a_request_diverges_is_told_with_its_evidence() -> None:
+    edited = _row(
+        diverged_message=0,
+        diverged_role="system",
+        diverged_kind="edited",
+        diverged_chars_before=1200,
+        diverged_chars=1240,
+        diverged_evidence="digests",
+    )
+    assert stories.parted(edited) == (
+        "The request diverges from the turn before in message 0, system (edited; 1,200 characters before, 1,240 now)."
+    )
+    assert stories.parted(edited) in stories.whole(edited)
+    added = _row(diverged_role="tools", diverged_kind="inserted", diverged_chars=310, diverged_evidence="lengths")
+    assert "in the tools (put in; 0 characters before, 310 now). Only lengths" in stories.parted(added)
+    model = _row(diverged_role="model", diverged_kind="edited", diverged_evidence="names")
+    assert stories.parted(model) == "The request diverges from the turn before in the model (edited)."
+    assert stories.parted(_row()) == ""
+
+
 def test_an_unknown_word_does_not_break_a_story() -> None:
     odd = _row(
         reason="brand_new", status="odd", suspicions=["odd"], left_hold_id="h", hold_seen=True, hold_outcome="odd"

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from turnscope.semconv import HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
 from turnscope_app import text, words
 
 
@@ -28,6 +28,10 @@ def test_every_word_has_a_story_and_no_other_has(vocabulary: type[StrEnum], tabl
         assert word.story[0].isupper()
         assert word.story.endswith(".")
     assert len({word.plain for word in table.values()}) == len(table)
+
+
+def test_every_kind_of_divergence_has_its_words() -> None:
+    assert set(words.DIVERGENCES) == set(Divergence)
 
 
 def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:

@@ -8,6 +8,7 @@ from turnscope.assembly.attempts import Attempts
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import Witness, path_of, remainder, turn_split
 from turnscope.assembly.knowledge import Ending
+from turnscope.assembly.messages import parting
 from turnscope.assembly.outcome import ending, finish_reason
 from turnscope.assembly.provenance import provenance
 from turnscope.assembly.reasons import reason
@@ -93,6 +94,7 @@ def build(
     status, stage = ending(turn, settings)
     session = settler.session(turn.turn_id)
     previous = settler.previous(turn)
+    parted = parting(settler.history(turn), attempt)
     given, left = given_handle(turn), left_handle(turn)
     fetch, handoff = _moved(turn, handoff=False), _moved(turn, handoff=True)
     prefill_engine = engines.get(turn.prefill_engine_id)
@@ -109,6 +111,9 @@ def build(
         session_source=session[1].source if session else None,
         turn_index=settler.index(turn.turn_id),
         previous_turn_id=previous.turn_id if previous else None,
+        parent_session_id=attempt.parent_session_id if attempt else None,
+        agent_id=attempt.agent_id if attempt else None,
+        parent_agent_id=attempt.parent_agent_id if attempt else None,
         started_ns=started_ns(turn),
         ended_ns=ended_ns(turn),
         model=model or (prefill_engine.engine.model if prefill_engine else None),
@@ -125,6 +130,12 @@ def build(
         stage=stage,
         finish_reason=finish_reason(turn),
         suspicions=sorted(set(turn.suspicions) - set(turn.withdrawn)),
+        diverged_message=parted.message if parted else None,
+        diverged_role=parted.role if parted else None,
+        diverged_kind=parted.kind if parted else None,
+        diverged_chars_before=parted.chars_before if parted else None,
+        diverged_chars=parted.chars if parted else None,
+        diverged_evidence=parted.evidence if parted else None,
         prompt_tokens=split.prompt if split else (attempt.input_tokens if attempt else None),
         local_hit_tokens=split.local if split else None,
         fetched_tokens=split.fetched if split else None,

@@ -13,7 +13,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
 from turnscope.assembly.state import Leg as LegState
 from turnscope.assembly.tokens import FINISHED, split
-from turnscope.assembly.turns import decode, given_handle, hold_id, hold_id_of, left_handle, left_handles
+from turnscope.assembly.turns import decode, find, given_handle, hold_id, hold_id_of, left_handle, left_handles
 from turnscope.model import Attempt
 from turnscope.semconv import Direction, Leg, TransferState
 
@@ -209,6 +209,7 @@ class Settler:
             prompt_tokens=leg.request.input_tokens if leg is not None else 0,
             digests=digests_of(turn),
             shape=shape(turn),
+            agent_id=attempt.agent_id if attempt is not None else None,
         )
 
     def _place(self, session: SessionState, key: str, past: Past) -> None:
@@ -267,6 +268,20 @@ class Settler:
         begun, started = self._begun(turn), started_ns(turn)
         done = [p for p in begun if p.ended_ns is not None and p.ended_ns <= started + self._slack_ns(turn, p)]
         return done or begun
+
+    def history(self, turn: TurnState) -> Attempt | None:
+        """What the proxy saw of the turn that this one goes on from. Agents of one session each have a history of
+        their own, unless the proxy gives one of them another's handle: then that is what its prompt meets."""
+        past, mine = self.previous(turn), turn.attempt
+        if past is None or mine is None:
+            return None
+        if past.agent_id != mine.agent_id and given_handle(turn) is None:
+            found = self.session(turn.turn_id)
+            before = (started_ns(turn), turn.turn_id)
+            own = [p for p in found[1].turns if p.agent_id == mine.agent_id] if found is not None else []
+            past = next((p for p in reversed(own) if (p.started_ns, p.turn_id) < before), None)
+        known = find(self._state, past.turn_id) if past is not None else None
+        return known.attempt if known is not None else None
 
     def _slack_ns(self, turn: TurnState, past: Past) -> int:
         """Times that the proxy took are of one clock; engines' clocks may differ."""

@@ -309,6 +309,7 @@ class Past(msgspec.Struct, kw_only=True):
     """Keys of the digests of what was computed, D's before P's; empty when nothing was."""
     shape: str | None
     """Of its messages, by role and length, and of its prompt: equal for one that is sent again."""
+    agent_id: str | None = None
 
 
 class SessionState(msgspec.Struct, kw_only=True):

@@ -11,8 +11,8 @@ from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import open_turns, standing_still
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
-from turnscope.assembly.tokens import LOAD_FAILED
 from turnscope.assembly.taint import cache_key
+from turnscope.assembly.tokens import LOAD_FAILED
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Transfer, Turn
 from turnscope.semconv import Reason, TransferState
 

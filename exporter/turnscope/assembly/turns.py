@@ -104,6 +104,15 @@ def anchored(turn: TurnState) -> bool:
     return turn.prefill is not None or turn.attempt is not None or parked
 
 
+def find(state: State, key: str) -> TurnState | None:
+    """The turn as known, whether counted or not."""
+    turn = state.turns.get(key)
+    if turn is None:
+        old = state.old_turns.get(key)
+        turn = _DECODER.decode(old[1]) if old is not None else None
+    return turn
+
+
 class Turns:
     """Turns by id: open ones as they are, counted ones encoded, since there are many."""
 
@@ -140,11 +149,7 @@ class Turns:
 
     def get(self, key: str) -> TurnState | None:
         """The turn as known, whether counted or not; ``put`` it back after changing a counted one."""
-        turn = self._state.turns.get(key)
-        if turn is None:
-            old = self._state.old_turns.get(key)
-            turn = _DECODER.decode(old[1]) if old is not None else None
-        return turn
+        return find(self._state, key)
 
     def open(self, key: str, arrival_ns: int) -> TurnState:
         """The turn, begun if new."""

@@ -39,6 +39,11 @@ class Turn(msgspec.Struct, kw_only=True):
     turn_index: int | None = None
     """1 for the first turn of its session that turnscope saw."""
     previous_turn_id: str | None = None
+    parent_session_id: str | None = None
+    """The session that started this one."""
+    agent_id: str | None = None
+    """Which of several agents of one session asked."""
+    parent_agent_id: str | None = None
     started_ns: int
     ended_ns: int | None = None
     model: str | None = None
@@ -58,6 +63,18 @@ class Turn(msgspec.Struct, kw_only=True):
     """Where it failed, was cancelled or is stuck: ``proxy, prefill, handoff, decode``."""
     finish_reason: str | None = None
     suspicions: list[str] = []
+    diverged_message: int | None = None
+    """The first message in which the request differs from the turn before, from 0; None where no message does."""
+    diverged_role: str | None = None
+    """Its role; ``model, system, tools, parameters`` of a field beside the messages. None: not seen to differ."""
+    diverged_kind: str | None = None
+    """``edited, removed, inserted, truncated, compacted, answer_changed, reasoning_stripped``."""
+    diverged_chars_before: int | None = None
+    """Characters that stood there in the turn before, of all messages that were replaced; None: nothing did."""
+    diverged_chars: int | None = None
+    """Characters that stand there now."""
+    diverged_evidence: str | None = None
+    """``digests``, or by ``lengths`` alone: then it differs there at the latest. Of a model, ``names``."""
     prompt_tokens: int | None = None
     local_hit_tokens: int | None = None
     fetched_tokens: int | None = None

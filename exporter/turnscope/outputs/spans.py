@@ -20,6 +20,7 @@ MAX_BYTES: Final = 2_048
 
 _GEN_AI: Final = {
     "session_id": semconv.CONVERSATION_ID,
+    "agent_id": semconv.AGENT_ID,
     "model": semconv.REQUEST_MODEL,
     "prompt_tokens": semconv.INPUT_TOKENS,
     "output_tokens": semconv.OUTPUT_TOKENS,
