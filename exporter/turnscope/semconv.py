@@ -36,6 +36,7 @@ class EventName(StrEnum):
     HOLD_USE = "turnscope.hold_use"
     TRANSFER = "turnscope.transfer"
     ATTEMPT = "turnscope.attempt"
+    FABRIC = "turnscope.fabric"
 
 
 # --- closed vocabularies --------------------------------------------------------------------------
@@ -133,6 +134,16 @@ class TransferState(StrEnum):
     DECLINED = "declined"
     HANDSHAKE_FAILED = "handshake_failed"
     NOTICE_ONLY = "notice_only"
+
+
+class Transport(StrEnum):
+    """What carried a transfer's bytes, as far as the node's card counters tell."""
+
+    EFA = "efa"
+    TCP = "tcp"
+    LOCAL = "local"
+    """Between engines of one node, over neither card."""
+    UNKNOWN = "unknown"
 
 
 class TokenSource(StrEnum):

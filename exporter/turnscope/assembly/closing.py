@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnscope.assembly import counts
+from turnscope.assembly.attribution import Attribution
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.holds import Holds
 from turnscope.assembly.ledger import Ledger, one
@@ -35,6 +36,7 @@ class Closing:
         settler: Settler,
         holds: Holds,
         suspicions: Suspicions,
+        attribution: Attribution,
     ) -> None:
         self._state = state
         self._settings = settings
@@ -44,6 +46,7 @@ class Closing:
         self._settler = settler
         self._holds = holds
         self._suspicions = suspicions
+        self._attribution = attribution
         self.dirty: set[str] = set(state.turns)
         self.dirty_holds: set[str] = set()
 
@@ -119,6 +122,7 @@ class Closing:
         return [one("turnscope_answers_total", row.decode_engine or NO_ENGINE, streamed, handle)]
 
     def _row(self, turn: TurnState) -> Turn:
+        self._attribution.judge(turn)
         row = build(turn, self._settler, self._engines, self._settings)
         turn.revision += 1
         row.revision = turn.revision
@@ -130,6 +134,7 @@ class Closing:
         if turn.closed != "turn":
             return
         self._latch(turn)
+        self._attribution.judge(turn)
         old = turn.row
         row = build(turn, self._settler, self._engines, self._settings)
         row.revision = turn.revision

@@ -16,6 +16,7 @@ from turnscope.semconv import Role
 
 SCHEDULER: Final = "engine"
 """The kind of emitter that is an engine's scheduler process."""
+MAX_HOSTS: Final = 64
 _ROLES: Final = frozenset(Role)
 
 
@@ -49,12 +50,15 @@ class Engines:
                 name=name,
                 engine=_facts(engine),
                 host=event.emitter.host,
+                hosts=[event.emitter.host],
                 last_ns=arrival_ns,
                 last_wall_ns=event.wall_ns,
                 starts={engine.generation: event.wall_ns},
             )
             return False
         known.last_ns, known.silent = arrival_ns, False
+        if event.emitter.host not in known.hosts and len(known.hosts) < MAX_HOSTS:
+            known.hosts.append(event.emitter.host)
         if event.wall_ns > known.last_wall_ns:
             known.last_wall_ns = event.wall_ns
         first = known.starts.get(engine.generation)
@@ -77,6 +81,7 @@ class Engines:
             name=known.name,
             engine=_facts(engine),
             host=event.emitter.host,
+            hosts=[event.emitter.host],
             last_ns=known.last_ns,
             last_wall_ns=known.last_wall_ns,
             starts=dict(list(known.starts.items())[-8:]),
@@ -87,7 +92,8 @@ class Engines:
     def _name(self, engine: Engine, host: str) -> str:
         if engine.name is not None:
             rank = engine.dp_rank
-            name = f"{engine.name}-dp{rank}" if rank is not None and engine.id.endswith(f"_dp{rank}") else engine.name
+            named = rank is None or engine.name.endswith((f"_dp{rank}", f"-dp{rank}"))
+            name = engine.name if named or not engine.id.endswith(f"_dp{rank}") else f"{engine.name}-dp{rank}"
             if self._free(name) or (name not in self._state.names and len(self._state.names) < self._limit):
                 return name
             return f"{_role(engine)}-other"
@@ -117,6 +123,11 @@ class Engines:
     def get(self, engine_id: str | None) -> EngineState | None:
         """The record, None for an engine that no hook told of."""
         return self._state.engines.get(engine_id or "")
+
+    def facts(self, engine_id: str | None) -> Engine | None:
+        """What it is and how it is set; None for an engine that no hook told of."""
+        known = self.get(engine_id)
+        return known.engine if known is not None else None
 
     def present(self) -> Iterator[EngineState]:
         """Engines that are not gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from turnscope.assembly.nodes import NodeState
 from turnscope.assembly.sequence import Sequence
 from turnscope.model import Attempt, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
 from turnscope.semconv import HoldKind
@@ -49,6 +50,8 @@ class EngineState(msgspec.Struct, kw_only=True):
     host: str
     last_ns: int
     last_wall_ns: int
+    hosts: list[str] = []
+    """Of all its processes."""
     starts: dict[str, int]
     """Generation to the wall time of the earliest event seen of it."""
     stopped: bool = False
@@ -63,6 +66,10 @@ class EngineState(msgspec.Struct, kw_only=True):
     streamed_handles: int = 0
     plain_answers: int = 0
     plain_handles: int = 0
+    without_handoff: int = 0
+    """Its last requests, one after the other, that brought nothing from P and computed their prompts."""
+    prefills_before: int = 0
+    """``State.prefills`` when the first of them ended."""
     reasons: dict[str, int] = {}
 
     @property
@@ -98,6 +105,8 @@ class Read(msgspec.Struct, kw_only=True):
     engine_id: str
     wall_ns: int
     mono_ns: int
+    host: str = ""
+    rank: int | None = None
     transfer: Transfer
 
 
@@ -131,6 +140,8 @@ class TurnState(msgspec.Struct, kw_only=True):
     suspicions: list[str] = []
     withdrawn: list[str] = []
     row: Turn | None = None
+    transports: dict[str, tuple[str, str]] = {}
+    """``fetch`` and ``handoff`` to transport and what says so: decided once, while the cards' looks are remembered."""
 
 
 class AttemptRef(msgspec.Struct, array_like=True):
@@ -273,6 +284,9 @@ class State(msgspec.Struct, kw_only=True):
     """Emitter to the number of its events whose tallies are in the journal."""
     counted: dict[str, int] = {}
     """Keys in the journal: they contribute nothing again."""
+    nodes: dict[str, NodeState] = {}
+    prefills: int = 0
+    """Prefill requests ended, of all engines."""
     suspicions: dict[str, int] = {}
     attempts: int = 0
     attempts_without_session: int = 0

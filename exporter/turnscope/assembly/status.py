@@ -6,18 +6,28 @@ from typing import Final
 
 from turnscope.assembly.emitters import STOPPED
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.fabric import COLLECTOR
 from turnscope.assembly.gauges import open_turns
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
+from turnscope.assembly.tokens import reported
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Turn
+from turnscope.semconv import Leg, Role
 
 _NS: Final = 1e9
 
 
-def note_leg(engine: EngineState | None, request: Request) -> None:
-    """Count a request's handles on its engine."""
+def note_leg(state: State, engine: EngineState | None, request: Request) -> None:
+    """Count a request's handles on its engine, and D's requests in a row that P handed nothing to."""
+    state.prefills += request.leg is Leg.PREFILL
     if engine is None:
         return
+    numbers = reported(request)
+    if engine.engine.role == Role.DECODE and numbers is not None:
+        alone = not numbers.external and numbers.computed > 1
+        if alone and not engine.without_handoff:
+            engine.prefills_before = state.prefills
+        engine.without_handoff = engine.without_handoff + 1 if alone else 0
     if request.handle_in is not None:
         engine.handles_in += 1
         engine.handles_in_without_expiry += request.handle_in.expiry_s is None
@@ -62,7 +72,7 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
     )
 
 
-def _engine(engine: EngineState) -> EngineStatus:
+def _engine(state: State, engine: EngineState) -> EngineStatus:
     return EngineStatus(
         name=engine.name,
         engine=engine.engine,
@@ -74,6 +84,8 @@ def _engine(engine: EngineState) -> EngineStatus:
         streamed_handles=engine.streamed_handles,
         plain_answers=engine.plain_answers,
         plain_handles=engine.plain_handles,
+        without_handoff=engine.without_handoff,
+        prefills_meanwhile=state.prefills - engine.prefills_before if engine.without_handoff else 0,
         reasons=dict(engine.reasons),
     )
 
@@ -82,8 +94,8 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
     """The whole."""
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
-        emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values()],
-        engines=[_engine(e) for e in state.engines.values()],
+        emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values() if e.emitter.kind != COLLECTOR],
+        engines=[_engine(state, e) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
         stuck_turns=open_turns(state, settings, alive, now_ns)[1],

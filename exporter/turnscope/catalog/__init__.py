@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from turnscope.catalog.evidence import EVIDENCE
 from turnscope.catalog.exporter import EXPORTER
+from turnscope.catalog.fabric import FABRIC
 from turnscope.catalog.holds import HOLDS
 from turnscope.catalog.labels import NO_ENGINE, label_sets, legal
 from turnscope.catalog.metric import Kind, Label, Metric
 from turnscope.catalog.turns import TURNS
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in (*TURNS, *HOLDS, *EVIDENCE, *EXPORTER)}
+METRICS: dict[str, Metric] = {metric.name: metric for metric in (*TURNS, *HOLDS, *EVIDENCE, *FABRIC, *EXPORTER)}
 
 __all__ = ["METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]

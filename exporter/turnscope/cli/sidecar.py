@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -26,6 +27,7 @@ from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
+from turnscope.receivers.fabric import Collector
 from turnscope.receivers.errors import Unavailable
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
@@ -53,6 +55,7 @@ class Sidecar:
         with ExitStack() as undo:
             self._listen(undo)
             self._keep(undo)
+            self._collector = self._open_collector()
             self._undo = undo.pop_all()
 
     def _listen(self, undo: ExitStack) -> None:
@@ -102,6 +105,7 @@ class Sidecar:
             grace_ns=int(settings.grace_seconds * SECOND),
             stuck_ns=int(settings.stuck_seconds * SECOND),
             proxy_ttl_ns=int(settings.proxy_ttl_seconds * SECOND),
+            fabric_window_ns=int(settings.fabric_window_seconds * SECOND),
         )
         self._pipeline = Pipeline(
             self._journal,
@@ -113,6 +117,21 @@ class Sidecar:
             recording=recorder,
             engine_names=settings.engine_names,
             checkpoint_s=settings.checkpoint_seconds,
+        )
+
+    def _open_collector(self) -> Collector | None:
+        settings, host = self._settings, socket.gethostname()
+        if not settings.fabric_seconds:
+            return None
+        return Collector(
+            self._accept,
+            node=settings.node or host,
+            hosts=settings.node_hosts or [host],
+            host=host,
+            version=self._version,
+            infiniband=settings.infiniband_dir,
+            net=settings.net_dir,
+            every_s=settings.fabric_seconds,
         )
 
     def _open_recorder(self) -> Recorder | None:
@@ -160,10 +179,14 @@ class Sidecar:
             )
         )
         self._otlp.start()
+        if self._collector is not None:
+            self._collector.start()
 
     def close(self) -> None:
         """Take nothing more in, assemble and store what was acknowledged, send queued traces."""
         self._otlp.stop(_GRACE_S)
+        if self._collector is not None:
+            self._collector.stop()
         self._pipeline.close()
         self._undo.close()
 

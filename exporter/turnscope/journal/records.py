@@ -14,6 +14,7 @@ from turnscope.model import (
     Engine,
     EngineState,
     Event,
+    Fabric,
     Heartbeat,
     Hold,
     HoldUse,
@@ -29,7 +30,7 @@ class Entry(msgspec.Struct, array_like=True):
     seq: int
     wall_ns: int
     mono_ns: int
-    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt
+    body: EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt | Fabric
 
 
 class Batch(msgspec.Struct, array_like=True, tag="b"):

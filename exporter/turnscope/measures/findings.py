@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnscope.measures import checks_flow, checks_hooks, checks_settings, checks_sidecar
+from turnscope.measures import checks_fabric, checks_flow, checks_hooks, checks_settings, checks_sidecar
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 
@@ -40,6 +40,11 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.rejected_by_frontend,
     checks_flow.stuck,
     checks_flow.suspicious,
+    checks_fabric.fell_back_to_tcp,
+    checks_fabric.same_host_slow_read_path,
+    checks_fabric.cards_not_looked_at,
+    checks_fabric.no_handoffs,
+    checks_fabric.child_not_measured,
     checks_sidecar.journal_fails,
     checks_sidecar.store_fails,
     checks_sidecar.traces_fail,

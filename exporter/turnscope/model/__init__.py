@@ -20,6 +20,7 @@ from turnscope.model.events import (
     Body,
     EngineState,
     Event,
+    Fabric,
     Handle,
     Heartbeat,
     Hold,
@@ -40,6 +41,8 @@ from turnscope.model.status import (
     EmitterStatus,
     EngineStatus,
     ExporterStatus,
+    FabricStatus,
+    FabricWindow,
     SystemStatus,
 )
 
@@ -56,6 +59,9 @@ __all__ = [
     "EngineStatus",
     "Event",
     "ExporterStatus",
+    "Fabric",
+    "FabricStatus",
+    "FabricWindow",
     "Fact",
     "Final",
     "Handle",
