@@ -1,7 +1,7 @@
 """What carried NIXL's bytes: its own count held against what the node's cards counted in the same time.
 
-NIXL's bytes alone prove nothing: its default backend cannot drive EFA and takes TCP without a word. So a card is named
-only when its counters moved by as much, and ``tcp`` and ``local`` only where EFA cards were seen not to.
+NIXL's bytes alone prove nothing: a backend that cannot drive EFA takes TCP without a word. So a card is named only when
+its counters moved by as much, and ``tcp`` and ``local`` only where EFA cards were seen not to.
 """
 
 from __future__ import annotations

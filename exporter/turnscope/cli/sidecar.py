@@ -27,8 +27,8 @@ from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
-from turnscope.receivers.fabric import Collector
 from turnscope.receivers.errors import Unavailable
+from turnscope.receivers.fabric import Collector
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
 from turnscope.store import StoreError, StoreWriter

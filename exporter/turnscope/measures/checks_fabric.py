@@ -53,9 +53,9 @@ def fell_back_to_tcp(status: SystemStatus) -> Iterator[Finding]:
                 what=f"Transfers fell back to TCP: in {window.seconds:.0f} s NIXL moved "
                 f"{_size(window.across_bytes + window.within_bytes)}{_speed(window)}, EFA {_size(window.efa_bytes)}, "
                 f"Ethernet {_size(window.ethernet_bytes)}. NIXL's backend: {_backends(status, node)}.",
-                fix="UCX, NIXL's default, cannot drive EFA and takes TCP without a word: set "
-                '"kv_connector_extra_config": {"backends": ["LIBFABRIC"]} on P and D, and see that the libfabric they '
-                "load and the EFA driver fit each other.",
+                fix="NIXL's default backend, UCX, takes TCP without a word where it cannot drive EFA: set "
+                '"kv_connector_extra_config": {"backends": ["LIBFABRIC"]} on P and D, or give UCX a build with EFA\'s '
+                "transport; see that the libraries the engines load and the EFA driver fit each other.",
             )
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-
 from turnscope.measures.fabric_counters import Counters, Increase, first, increase
 from turnscope.model import Emitter, Event, Fabric
 from turnscope.receivers.errors import Unavailable
