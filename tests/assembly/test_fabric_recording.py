@@ -1,4 +1,4 @@
-"""The recorded real pair's bytes on a node's cards: each transport comes out rightly, and a loopback pair is never efa."""
+"""The recorded real pair's bytes on a node's cards: each transport comes out rightly, the pair itself never efa."""
 
 from __future__ import annotations
 
