@@ -25,12 +25,18 @@ EFA_NAMES = (
 
 
 class Sysfs:
-    """``/sys/class/infiniband`` and ``/sys/class/net`` below one folder."""
+    """``/sys/class/infiniband`` and ``/sys/class/net`` below one folder: links to devices, as the kernel has them."""
 
     def __init__(self, folder: Path) -> None:
-        self.infiniband, self.net = folder / "infiniband", folder / "net"
-        for part in (self.infiniband, self.net):
+        self.infiniband, self.net = folder / "class" / "infiniband", folder / "class" / "net"
+        self._devices = folder / "devices"
+        for part in (self.infiniband, self.net, self._devices):
             part.mkdir(parents=True)
+
+    def _link(self, entry: Path) -> None:
+        device = self._devices / entry.name
+        device.mkdir()
+        entry.symlink_to(Path("..") / ".." / "devices" / entry.name)
 
     def _port(self, device: str) -> Path:
         return self.infiniband / device / "ports" / "1" / "hw_counters"
@@ -40,6 +46,7 @@ class Sysfs:
 
     def add_efa(self, device: str = "rdmap16s27", value: int = 0, names: tuple[str, ...] = EFA_NAMES) -> None:
         """One EFA device with one port."""
+        self._link(self.infiniband / device)
         self._port(device).mkdir(parents=True)
         for name in names:
             (self._port(device) / name).write_text(f"{value}\n")
@@ -47,6 +54,7 @@ class Sysfs:
 
     def add_ethernet(self, interface: str = "eth0", value: int = 0, *, physical: bool = True, kind: str = "1") -> None:
         """One interface."""
+        self._link(self.net / interface)
         self._statistics(interface).mkdir(parents=True)
         (self.net / interface / "type").write_text(f"{kind}\n")
         if physical:
@@ -71,7 +79,8 @@ class Sysfs:
 
     def remove(self, device: str = "rdmap16s27") -> None:
         """The device goes."""
-        shutil.rmtree(self.infiniband / device)
+        (self.infiniband / device).unlink()
+        shutil.rmtree(self._devices / device)
 
 
 def _count(file: Path, increase: int) -> None:

@@ -11,9 +11,11 @@ from tests.assembly.run import Run, totals
 from tests.builders import MS, SECOND, D, P, Pair, Process, read
 from tests.sysfs import Looks, Sysfs
 from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.catalog import METRICS
 from turnscope.measures.finding import Finding
 from turnscope.measures.findings import findings
 from turnscope.model import Event, ExporterStatus, Fabric, FabricStatus, FabricWindow, Final, SystemStatus, Transfer
+from turnscope.outputs import spans
 from turnscope.semconv import Direction
 
 READ_BYTES = 134_217_728
@@ -278,11 +280,20 @@ def one_turn(tree: Sysfs, *, pair: Pair | None = None, own: int = READ_BYTES, ot
 def test_a_turns_transport_comes_with_the_counters_that_say_so(tree: Sysfs) -> None:
     tree.add_efa()
     turn = one_turn(tree, card=READ_BYTES + 1000).turns()["p1"]
-    assert turn.transport == "efa"
+    assert (turn.transport, turn.revision) == ("efa", 1)
     assert turn.transport_inferred_from == (
         "handoff efa: EFA counters moved by as much in the 2.0 s around its 134,217,728 B: "
         "NIXL 134,217,728 B, EFA 134,218,728 B, Ethernet 0 B"
     )
+
+
+def test_the_turns_span_says_its_transport_and_how_it_was_inferred(tree: Sysfs) -> None:
+    tree.add_efa()
+    turn = one_turn(tree, card=READ_BYTES).turns()["p1"]
+    (root, *_) = spans.encode([turn], version="0").resource_spans[0].scope_spans[0].spans
+    found = {a.key: a.value.string_value for a in root.attributes}
+    assert found["turnscope.turn.transport"] == "efa"
+    assert found["turnscope.turn.transport_inferred_from"] == turn.transport_inferred_from
 
 
 @pytest.mark.parametrize(("other", "card"), [(READ_BYTES, 2 * READ_BYTES), (0, 3 * READ_BYTES)])
@@ -342,7 +353,7 @@ def test_a_turn_from_before_the_first_look_is_unknown(tree: Sysfs) -> None:
 def test_a_fetch_over_one_card_and_a_handoff_over_another_have_no_common_transport(tree: Sysfs) -> None:
     """The fetch is judged on P's node, the handoff on D's."""
     tree.add_efa()
-    other = Sysfs(tree.net.parent / "other")
+    other = Sysfs(tree.net.parents[1] / "other")
     other.add_efa()
     other.add_ethernet()
     pair = two_nodes(Pair())
@@ -418,6 +429,21 @@ def test_labels_stay_few_whatever_is_sent() -> None:
     run.wait(0)
     labels = {key[1:] for key in run.counters() if key[0].startswith("turnscope_fabric_efa")}
     assert len(labels) == 3 * 64
+
+
+def test_a_damaged_look_breaks_nothing_and_counts_nothing_back() -> None:
+    run, process = Run(), Process("c", "collector", None)
+    run.feed([process.say(Fabric(node="n", efa_counters=["rx_bytes"], efa_increases=[0]), 0)])
+    odd = [
+        Fabric(node="n", interval_ns=-5 * SECOND, efa_counters=["rx_bytes"], efa_increases=[1]),
+        Fabric(node="n", interval_ns=0, efa_counters=["rx_bytes"], efa_increases=[1]),
+        Fabric(node="n", interval_ns=SECOND, efa_counters=["rx_bytes", "tx_bytes"], efa_increases=[-7]),
+        Fabric(node="n", interval_ns=SECOND, ethernet_counters=["rx_dropped"], ethernet_increases=[7]),
+    ]
+    run.feed(process.say(body, 1_000 * (n + 1)) for n, body in enumerate(odd)).wait(0)
+    fabric = {key: value for key, value in run.counters().items() if key[0].startswith("turnscope_fabric")}
+    assert set(fabric.values()) == {0}
+    assert fabric.keys() <= {key for key in fabric if key[0] in METRICS}
 
 
 def test_the_collector_is_no_process_with_a_hook(tree: Sysfs) -> None:

@@ -16,6 +16,7 @@ from turnscope.assembly.ranks import read_of
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import State
 from turnscope.assembly.transport import Traffic, card_bytes, figures, infer, total
+from turnscope.catalog import METRICS
 from turnscope.catalog.labels import CARDS
 from turnscope.model import Contribution, Event, FabricStatus, FabricWindow, Sample, Transfer
 from turnscope.model import Fabric as Look
@@ -52,7 +53,7 @@ class Fabric:
             if not (first and later and room):
                 return
             node = self._begin(event, body, node, arrival_ns)
-        elif first or event.mono_ns - (body.interval_ns or 0) < node.end_ns:
+        elif body.interval_ns is None or not 0 < body.interval_ns <= event.mono_ns - node.end_ns:
             return
         node.hosts, node.clock_ns = body.hosts, event.wall_ns - event.mono_ns
         node.last_ns, node.last_wall_ns = arrival_ns, event.wall_ns
@@ -96,14 +97,12 @@ class Fabric:
     def _counted(self, node: NodeState, body: Look, *, first: bool) -> list[Contribution]:
         """Raw counters; at the first look everything that is known in advance, at 0."""
         out = []
-        for names, increases, metrics in (
-            (body.efa_counters, body.efa_increases, ("efa_bytes_total", "efa_events_total")),
-            (body.ethernet_counters, body.ethernet_increases, ("ethernet_bytes_total", "ethernet_events_total")),
-        ):
-            for name, increase in zip(names, increases, strict=False):
-                if self._known(node, name) and (increase > 0 or first):
-                    metric = metrics[0 if name.endswith("_bytes") else 1]
-                    out.append(one(f"turnscope_fabric_{metric}", node.node, name, value=max(0, increase)))
+        counters = [("efa", *pair) for pair in zip(body.efa_counters, body.efa_increases, strict=False)]
+        counters += [("ethernet", *pair) for pair in zip(body.ethernet_counters, body.ethernet_increases, strict=False)]
+        for card, name, increase in counters:
+            metric = f"turnscope_fabric_{card}_{'bytes' if name.endswith('_bytes') else 'events'}_total"
+            if metric in METRICS and (increase > 0 or first) and self._known(node, name):
+                out.append(one(metric, node.node, name, value=max(0, increase)))
         for card, partial in zip(CARDS, (body.efa_partial, body.ethernet_partial), strict=True):
             if partial or first:
                 out.append(one("turnscope_fabric_partial_looks_total", node.node, card, value=int(partial)))

@@ -68,7 +68,7 @@ def card_bytes(counters: Iterable[str], increases: Iterable[int]) -> int | None:
     The verbs' counters and the wire's count the same bytes in two ways; directions are not told apart, because the
     counters' names do not tell them well. A missing counter makes one of the two ways fall short, hence the larger.
     """
-    found = dict(zip(counters, increases, strict=True))
+    found = {name: max(0, increase) for name, increase in zip(counters, increases, strict=False)}
     ways = [[found[name] for name in way if name in found] for way in (VERBS, WIRE)]
     return max((sum(way) for way in ways if way), default=None)
 
