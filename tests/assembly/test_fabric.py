@@ -56,6 +56,9 @@ def handoff(pair: Pair, n: int, at_ms: float, lasted_ms: float, size: int = READ
     return pair.dw.say(body, int(at_ms))
 
 
+LATE_RANK = read(Direction.HANDOFF, local="d1", remote=("p", "p1"), bytes=5, duration_ns=MS)
+
+
 class Node:
     """One window of traffic at a time, looked at every two seconds."""
 
@@ -350,6 +353,33 @@ def test_a_turn_from_before_the_first_look_is_unknown(tree: Sysfs) -> None:
     assert run.turns()["p1"].transport_inferred_from == "handoff unknown: the cards of node-a were not looked at then"
 
 
+def test_a_transfer_across_a_time_in_which_nobody_looked_is_unknown(tree: Sysfs) -> None:
+    tree.add_efa()
+    pair = two_nodes(Pair())
+    looks = Looks(tree)
+    sent = [looks.at(0), looks.at(400)]
+    again = Looks(tree)
+    sent += [again.at(600), again.at(2_000)]
+    run = Run().feed([*pair.start(), *sent, *pair.turn("1")]).wait()
+    assert run.turns()["p1"].transport_inferred_from == "handoff unknown: the cards of node-a were not looked at then"
+
+
+def test_an_answer_stays_when_its_looks_are_long_forgotten(tree: Sysfs) -> None:
+    tree.add_efa()
+    pair = two_nodes(Pair())
+    looks = Looks(tree)
+    run = Run().feed([*pair.start(), looks.at(0), *pair.turn("1")])
+    tree.efa(rdma_read_bytes=63 * 2_097_152)
+    run.feed([looks.at(2_000)]).wait()
+    before = run.turns()["p1"]
+    run.feed([looks.at(second * 1000) for second in range(12, 400, 2)])
+    run.feed(pair.late_notice("p1", 401_000)).feed([pair.dw.say(LATE_RANK, 402_000)]).wait()
+    after = run.turns()["p1"]
+    assert (before.transport, after.transport) == ("efa", "efa")
+    assert after.revision > before.revision
+    assert after.transport_inferred_from == before.transport_inferred_from
+
+
 def test_a_fetch_over_one_card_and_a_handoff_over_another_have_no_common_transport(tree: Sysfs) -> None:
     """The fetch is judged on P's node, the handoff on D's."""
     tree.add_efa()
@@ -391,6 +421,17 @@ def test_a_collector_that_began_later_takes_over_and_an_older_recording_does_not
     tree.efa(rdma_read_bytes=7)
     run.feed([restarted.at(15_000), live.at(16_000)]).wait(0)
     assert run.count("fabric_efa_bytes_total", "node-a", "rdma_read_bytes") == 12
+
+
+@pytest.mark.parametrize("last_ms", [60_000, 20_000])
+def test_a_window_that_was_not_judged_when_another_collector_took_over_is_counted(tree: Sysfs, last_ms: int) -> None:
+    tree.add_efa()
+    pair = two_nodes(Pair())
+    looks = Looks(tree)
+    run = Run().feed([*pair.start(), looks.at(0), handoff(pair, 1, at_ms=1_000, lasted_ms=500)])
+    tree.efa(rdma_read_bytes=READ_BYTES)
+    run.feed([looks.at(last_ms), Looks(tree).at(last_ms + 500)]).wait()
+    assert run.count("fabric_windows_total", "node-a", "efa") == 1
 
 
 def test_the_same_looks_sent_again_change_nothing(tree: Sysfs) -> None:

@@ -88,7 +88,7 @@ class Fabric:
             end_ns=event.mono_ns,
         )
         if before is not None:
-            for window in before.closing:
+            for window in (*before.closing, *_open(before, arrival_ns)):
                 self._close(before, window)
             node.windows, node.counters, node.waiting = before.windows, before.counters, before.waiting
         self._state.nodes[body.node] = node
@@ -224,6 +224,12 @@ class Fabric:
         self._state.nodes = {name: node for name, node in self._state.nodes.items() if node.last_ns >= before_ns}
         for node in self._state.nodes.values():
             node.waiting = {key: since for key, since in node.waiting.items() if since >= before_ns}
+
+
+def _open(node: NodeState, now_ns: int) -> Iterator[Window]:
+    """What there is of a window that nobody will fill."""
+    if node.window_ns is not None:
+        yield Window(node.window_ns, node.end_ns, now_ns, f"{node.emitter_id}/open")
 
 
 def _measured(traffic: Traffic) -> Iterator[tuple[str, int]]:
