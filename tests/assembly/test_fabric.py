@@ -56,7 +56,7 @@ def handoff(pair: Pair, n: int, at_ms: float, lasted_ms: float, size: int = READ
     return pair.dw.say(body, int(at_ms))
 
 
-LATE_RANK = read(Direction.HANDOFF, local="d1", remote=("p", "p1"), bytes=5, duration_ns=MS)
+LATE_RANK = read(Direction.HANDOFF, local="d1", remote=("p", "p1"), bytes=5, started_mono_ns=440 * MS, duration_ns=MS)
 
 
 class Node:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.assembly.run import Run
 from tests.builders import MS, SECOND, Pair, Process, read
 from turnscope.assembly import AssemblySettings
-from turnscope.assembly.cards import look, put
+from turnscope.assembly.cards import around, look, put
 from turnscope.assembly.nodes import Interval, Moving, NodeState
 from turnscope.model import Event, Fabric, Final
 from turnscope.semconv import Direction, Transport
@@ -90,3 +90,19 @@ def test_a_read_is_spread_over_the_looks_to_the_byte(steps: list[int], data: st.
     assert sum(part.transfers for part in node.intervals) == 1
     assert sum(high - low for part in node.intervals for low, high in part.busy) == moving.end_ns - moving.begin_ns
     assert node.moving == []
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=12), st.integers(0, 130), st.integers(0, 40))
+def test_looks_are_around_a_time_only_if_they_cover_all_of_it(seen: list[bool], begin: int, lasted: int) -> None:
+    """A look every ten, of which some were lost on their way."""
+    node = NodeState(node="n", hosts=[], emitter_id="c", last_ns=0, last_wall_ns=0, clock_ns=0, end_ns=0)
+    node.intervals = [Interval(10 * n, 10 * n + 10, None, None, False) for n, there in enumerate(seen) if there]
+    end = begin + lasted
+    needed = (
+        range(begin // 10, max(begin, end - 1) // 10 + 1) if lasted else range((begin - 1) // 10, (begin - 1) // 10 + 1)
+    )
+    whole = all(0 <= n < len(seen) and seen[n] for n in needed)
+    found = around(node, begin, end)
+    assert (found is not None) is whole
+    if found is not None:
+        assert [part.begin_ns // 10 for part in found] == list(needed)
