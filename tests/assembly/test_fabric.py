@@ -314,6 +314,13 @@ def test_nixls_bytes_alone_never_say_efa(tree: Sysfs) -> None:
     assert turn.transport == "unknown"
 
 
+def test_a_turn_whose_bytes_nixl_did_not_tell_is_unknown_whatever_others_moved_beside_it(tree: Sysfs) -> None:
+    tree.add_efa()
+    turn = one_turn(tree, own=0, other=READ_BYTES, card=READ_BYTES).turns()["p1"]
+    assert turn.transport == "unknown"
+    assert turn.transport_inferred_from == "handoff unknown: NIXL did not tell its bytes"
+
+
 def test_a_turn_on_a_node_that_nobody_looks_at_is_unknown() -> None:
     pair = Pair()
     turn = Run().feed([*pair.start(), *pair.turn("1")]).wait().turns()["p1"]

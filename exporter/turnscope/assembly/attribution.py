@@ -10,7 +10,7 @@ from turnscope.assembly.engines import Engines
 from turnscope.assembly.nodes import Interval, NodeState
 from turnscope.assembly.ranks import done
 from turnscope.assembly.state import Read, State, TurnState
-from turnscope.assembly.transport import CLOSE, figures, infer, total
+from turnscope.assembly.transport import CLOSE, UNTOLD, figures, infer, total
 from turnscope.semconv import Transport
 
 PARTS: Final = (("fetch", False), ("handoff", True))
@@ -79,10 +79,12 @@ class Attribution:
 
 def _explained(reads: list[Read], around: list[Interval]) -> tuple[str, str]:
     """The transport of these reads, from the looks around them."""
+    own = sum(max(0, read.transfer.bytes or 0) for read in reads)
+    if not own:
+        return Transport.UNKNOWN, UNTOLD
     traffic = total(around)
     transport, why = infer(traffic)
     seconds = (around[-1].end_ns - around[0].begin_ns) / _NS
-    own = sum(read.transfer.bytes or 0 for read in reads)
     text = f"{why} in the {seconds:.1f} s around its {own:,} B: {figures(traffic)}"
     card = traffic.efa if transport is Transport.EFA else traffic.ethernet if transport is Transport.TCP else None
     if card is not None and (traffic.nixl > own or card > CLOSE * traffic.on_card):

@@ -22,6 +22,7 @@ QUIET: Final = 0.1
 """A card that moved less than this share carried none of them."""
 ENOUGH: Final = 2**20
 """Bytes below which a node's ordinary Ethernet traffic hides what NIXL moves."""
+UNTOLD: Final = "NIXL did not tell its bytes"
 VERBS: Final = frozenset(
     {
         "rdma_read_bytes",
@@ -88,8 +89,10 @@ def total(intervals: Iterable[Interval]) -> Traffic:
 
 
 def infer(traffic: Traffic) -> tuple[Transport, str]:
-    """The transport, and in one clause what says so. Of a time without transfers there is nothing to say."""
+    """The transport, and in one clause what says so."""
     asked, efa, ethernet = traffic.carried, traffic.efa, traffic.ethernet
+    if not asked:
+        return Transport.UNKNOWN, UNTOLD
     if efa is None:
         return Transport.UNKNOWN, "no EFA counters are seen on this node"
     by_ethernet = ethernet is not None and ethernet >= COVERS * asked
