@@ -137,7 +137,7 @@ def settings_page() -> str:
         (
             f"`--{name.replace('_', '-')}`",
             f"`{prefix}{name.upper()}`",
-            "" if field.default in (None, "", {}) else f"`{field.default}`",
+            "" if field.default in (None, "", {}, []) else f"`{field.default}`",
             field.description or "",
         )
         for name, field in Settings.model_fields.items()

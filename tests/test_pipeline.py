@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from tests.builders import Pair
+from tests.builders import P, Pair
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS
 from turnscope.journal import checkpoint as checkpoints
@@ -17,7 +19,7 @@ from turnscope.journal.journal import Journal
 from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import SegmentFile
 from turnscope.model import Attempt, Contribution, Event, Fact, Final, HoldRecord, Turn
-from turnscope.outputs.metrics import MetricState
+from turnscope.outputs.metrics import MetricState, Point
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.errors import Unavailable
 
@@ -415,6 +417,34 @@ def test_label_sets_of_known_engines_are_there_before_anything_is_counted(box: C
     points = {m.name: p for m, p in run.metrics.points()}
     assert ("prefill-0", "recompute", "first_turn") in {p.labels for p in points["turnscope_turns_total"]}
     assert all(p.value == 0 for p in points["turnscope_turns_total"])
+
+
+@pytest.mark.parametrize(
+    ("facts", "measured"),
+    [
+        ({"connector": "MooncakeConnector"}, "no"),
+        ({"connector": "MultiConnector", "connectors": ("MooncakeConnector",)}, "no"),
+        ({"connector": "NixlConnector"}, "yes"),
+    ],
+)
+def test_transfers_of_a_connector_that_is_not_measured_are_absent_and_never_0(
+    box: Callable[..., Box], facts: dict[str, Any], measured: str
+) -> None:
+    run = box(settings=PATIENT)
+    run.pipeline.accept(Pair(msgspec.structs.replace(P, **facts)).start())
+    run.eventually(lambda: run.pipeline.status[0].engines)
+    points = {m.name: p for m, p in run.metrics.points()}
+    for name in ("reads_total", "bytes_total", "seconds", "wall_seconds", "logical_bytes_total"):
+        shown = {p.labels[0] for p in points[f"turnscope_transfer_{name}"]} - {"none"}
+        assert shown == {"decode-0"} | ({"prefill-0"} if measured == "yes" else set())
+    assert "prefill-0" in {p.labels[0] for p in points["turnscope_requests_total"]}
+    run.eventually(lambda: any(p.labels[0] == "prefill-0" for p in info(run)))
+    assert {p.labels[2] for p in info(run) if p.labels[0] == "prefill-0"} == {measured}
+
+
+def info(run: Box) -> list[Point]:
+    """One series per connector."""
+    return next(p for m, p in run.metrics.points() if m.name == "turnscope_connector_info")
 
 
 def test_a_journal_that_is_closing_refuses(box: Callable[..., Box]) -> None:

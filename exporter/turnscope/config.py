@@ -63,6 +63,18 @@ class Settings(BaseSettings):
     proxy_ttl_seconds: float = Field(
         450.0, gt=0, le=7 * 86400, description="How long your proxy keeps a handle for the next turn."
     )
+    node: str | None = Field(None, description="This node's name in labels. [its host name]")
+    node_hosts: Annotated[list[str], NoDecode] = Field(
+        [], description="Host names of the processes on this node: NAME,... with * and ? as in file names. [its own]"
+    )
+    fabric_seconds: float = Field(
+        2.0, ge=0, le=20, description="Time between two looks at this node's card counters; 0: none."
+    )
+    fabric_window_seconds: float = Field(
+        60.0, gt=0, le=3600, description="Time over which they are held against NIXL's bytes."
+    )
+    infiniband_dir: Path = Field(Path("/sys/class/infiniband"), description="Where the EFA devices' counters are.")
+    net_dir: Path = Field(Path("/sys/class/net"), description="Where the Ethernet interfaces' counters are.")
     record: Path | None = Field(None, description="Also append what is received to this file, as OTLP JSON lines.")
     max_message_bytes: int = Field(4 * 2**20, ge=1024, le=2**30, description="Largest OTLP message taken in.")
     journal_max_bytes: int = Field(4 * 2**30, ge=2**20, description="Largest journal; beyond it senders must wait.")
@@ -81,6 +93,11 @@ class Settings(BaseSettings):
     @classmethod
     def _names(cls, value: object) -> object:
         return split_pairs(value, "ENGINE_ID=NAME") if isinstance(value, str) else value
+
+    @field_validator("node_hosts", mode="before")
+    @classmethod
+    def _hosts(cls, value: object) -> object:
+        return list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
     @field_validator("export_otlp_headers")
     @classmethod

@@ -114,7 +114,8 @@ class Pipeline:
         self._replaying = True
         self._failure: str | None = None
         self._view = AssemblyStatus(), journal.start()
-        self._engines: dict[str, Role] = {}
+        self._engines: dict[str, tuple[Role, bool]] = {}
+        """By name: its role, and whether its transfers may be measured."""
         self._position = journal.start()
         self._events = 0
         """Read since the last checkpoint."""
@@ -284,7 +285,7 @@ class Pipeline:
         self._metrics.sample(assembly.samples(now))
         status = assembly.status(now)
         self._view = status, self._position
-        engines = {e.name: Role(e.engine.role) for e in status.engines}
+        engines = {e.name: (Role(e.engine.role), e.engine.transfers_measured is not False) for e in status.engines}
         if engines != self._engines:
             self._engines = engines
             for metric in METRICS.values():
@@ -292,9 +293,11 @@ class Pipeline:
         self._metrics.gauge("turnscope_exporter_journal_size_bytes", (), self._journal.size())
         self._metrics.gauge("turnscope_exporter_journal_lag_bytes", (), self.lag_bytes)
 
-    def _declare(self, metric: str, engines: dict[str, Role]) -> None:
-        if METRICS[metric].kind in (Kind.COUNTER, Kind.HISTOGRAM):
-            self._metrics.declare(metric, label_sets(METRICS[metric], engines))
+    def _declare(self, metric: str, engines: dict[str, tuple[Role, bool]]) -> None:
+        known = METRICS[metric]
+        if known.kind in (Kind.COUNTER, Kind.HISTOGRAM):
+            roles = {name: role for name, (role, measured) in engines.items() if measured or not known.needs_transfers}
+            self._metrics.declare(metric, label_sets(known, roles))
 
     def _checkpoint(self, assembly: Assembling) -> Callable[[], None]:
         now = self._journal.clock.now()

@@ -44,6 +44,7 @@ class EventName(StrEnum):
     STUCK = "turnscope.stuck"
     ATTEMPT = "turnscope.attempt"
     DIGEST = "turnscope.digest"
+    FABRIC = "turnscope.fabric"
 
 
 # --- closed vocabularies --------------------------------------------------------------------------
@@ -197,6 +198,16 @@ class TransferState(StrEnum):
     DECLINED = "declined"
     HANDSHAKE_FAILED = "handshake_failed"
     NOTICE_ONLY = "notice_only"
+
+
+class Transport(StrEnum):
+    """What carried a transfer's bytes, as far as the node's card counters tell."""
+
+    EFA = "efa"
+    TCP = "tcp"
+    LOCAL = "local"
+    """Between engines of one node, over neither card."""
+    UNKNOWN = "unknown"
 
 
 class TokenSource(StrEnum):

@@ -52,6 +52,8 @@ class Served:
     def start(self) -> None:
         """Start it and wait until it is ready."""
         command = [TURNSCOPE, "serve", "--otlp-grpc", f"127.0.0.1:{self.otlp}", "--http", f"127.0.0.1:{self.http}"]
+        # This machine's own cards are no part of what tests send.
+        command += ["--fabric-seconds", "0"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--data-dir", self.data, *self.options], stdout=log, stderr=log, stdin=subprocess.DEVNULL

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from tests.measures.healthy import healthy_status
 from turnscope.cli.doctor import MAX_ENGINES, ask, doctor
 from turnscope.cli.errors import Sorry
-from turnscope.model import SystemStatus
+from turnscope.model import FabricStatus, FabricWindow, SystemStatus
 
 
 @contextmanager
@@ -111,6 +111,32 @@ def test_a_replayed_proxy_that_has_ended_since_was_heard_all_the_same() -> None:
     proxy.emitter, proxy.state = msgspec.structs.replace(proxy.emitter, replayed=True), "stopping"
     with sidecar(_bytes(status)) as address:
         assert "1 proxy process, 20 client requests" in _run("--address", address)[1]
+
+
+def test_each_nodes_cards_are_shown_with_what_carried_its_last_transfers() -> None:
+    status = healthy_status()
+    window = FabricWindow(
+        transport="efa",
+        inferred_from="EFA counters moved by as much: NIXL 5 B",
+        ended_s=3.0,
+        seconds=60.0,
+        transfers=1,
+        across_bytes=5,
+        within_bytes=0,
+    )
+    status.assembly.fabric = [
+        FabricStatus(node="a", silent_s=1.0, efa_devices=1, ethernet_devices=2, windows=[window]),
+        FabricStatus(node="b", silent_s=1.0, efa_devices=0, ethernet_devices=1),
+    ]
+    with sidecar(_bytes(status)) as address:
+        code, out = _run("--address", address)
+    text = " ".join(out.split())
+    assert code == 0
+    assert (
+        "Cards of a: 1 EFA port, 2 Ethernet interfaces; transfers: efa (EFA counters moved by as much: NIXL 5 B)."
+        in text
+    )
+    assert "Cards of b: 0 EFA ports, 1 Ethernet interface; transfers: none seen yet." in text
 
 
 def test_notes_alone_are_no_failure() -> None:

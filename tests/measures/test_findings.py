@@ -11,7 +11,7 @@ import pytest
 
 from tests.measures.healthy import healthy_status
 from turnscope.measures.findings import CHECKS, findings
-from turnscope.model import EmitterStatus, EngineStatus, SystemStatus
+from turnscope.model import EmitterStatus, EngineStatus, FabricStatus, FabricWindow, SystemStatus
 
 Change = Callable[[SystemStatus], None]
 
@@ -99,6 +99,28 @@ def _all(*changes: Change) -> Change:
     def change(status: SystemStatus) -> None:
         for one in changes:
             one(status)
+
+    return change
+
+
+def _window(silent_s: float = 1.0, **values: Any) -> Change:
+    """A node with one window of transfers."""
+    window = FabricWindow(
+        **{
+            "transport": "efa",
+            "inferred_from": "",
+            "ended_s": 5.0,
+            "seconds": 60.0,
+            "transfers": 80,
+            "across_bytes": 0,
+            "within_bytes": 100_000_000,
+            **values,
+        }
+    )
+
+    def change(status: SystemStatus) -> None:
+        node = FabricStatus(node="node-a", silent_s=silent_s, efa_devices=1, ethernet_devices=1, windows=[window])
+        status.assembly.fabric = [node]
 
     return change
 
@@ -322,6 +344,38 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     ("not_scraped", _exporter(last_scrape_s=121.0), "sidecar's /metrics", _exporter(last_scrape_s=120.0)),
     ("replaying", _exporter(replaying=True), "sidecar", _exporter(replaying=False)),
+    ("fell_back_to_tcp", _window(transport="tcp"), "node-a", _window(transport="unknown")),
+    (
+        "same_host_slow_read_path",
+        _window(transport="local", bytes_per_second=1.99e9),
+        "node-a",
+        _window(transport="local", bytes_per_second=2e9),
+    ),
+    (
+        "same_host_slow_read_path",
+        _window(transport="local", bytes_per_second=0.5e9),
+        "node-a",
+        _window(transport="local", bytes_per_second=0.5e9, within_bytes=99_999_999),
+    ),
+    ("cards_not_looked_at", _window(silent_s=60.1), "node-a", _window(silent_s=60.0)),
+    (
+        "no_handoffs",
+        _engine_count("decode-0", without_handoff=10, prefills_meanwhile=9),
+        "decode-0",
+        _engine_count("decode-0", without_handoff=9, prefills_meanwhile=9),
+    ),
+    (
+        "no_handoffs",
+        _engine_count("decode-0", without_handoff=20, prefills_meanwhile=10),
+        "decode-0",
+        _engine_count("decode-0", without_handoff=20, prefills_meanwhile=9),
+    ),
+    (
+        "child_not_measured",
+        _setting("decode-0", connector="MultiConnector", connectors=("NixlConnector", "MooncakeConnector")),
+        "decode-0",
+        _setting("decode-0", connector="MultiConnector", connectors=("NixlConnector", "NixlPushConnector")),
+    ),
 ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from tests.assembly.run import Run
-from tests.builders import SECOND, D, P, Pair
+from tests.builders import MS, SECOND, D, P, Pair, request
 from turnscope.measures.findings import findings
-from turnscope.model import ExporterStatus, SystemStatus
+from turnscope.model import Event, ExporterStatus, SystemStatus
+from turnscope.semconv import Leg
 
 
 def _found(run: Run, seconds: float = 1) -> dict[str, str]:
@@ -63,6 +65,44 @@ def test_a_handle_whose_expiry_was_dropped_on_its_way_is_found_on_the_prefill_en
     given = msgspec.structs.replace(pair.handle("1", 1199), expiry_s=None)
     run.feed(pair.turn("2", at_ms=2000, prompt=1250, fetched=1199, given=given))
     assert _found(run)["expiry_dropped"] == "prefill-0"
+
+
+def without_handoff(pair: Pair, n: int) -> list[Event]:
+    """P prefills and hands nothing over; D computes the whole prompt; the client gets its answer."""
+    prefill = request(f"p{n}", prompt=39, added_mono_ns=1000 * n * MS)
+    whole = request(f"cmpl-{n}", leg=Leg.WHOLE, prompt=39, added_mono_ns=(1000 * n + 500) * MS)
+    return [pair.p.say(prefill, 1000 * n + 400), pair.d.say(whole, 1000 * n + 900)]
+
+
+@pytest.mark.parametrize(("requests", "found"), [(9, {}), (10, {"no_handoffs": "decode-0"})])
+def test_a_decode_engine_that_computes_every_prompt_beside_a_busy_prefill_engine_is_found_after_ten_requests(
+    requests: int, found: dict[str, str]
+) -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed(pair.start())
+    for n in range(requests):
+        run.feed(without_handoff(pair, n))
+    assert {check: where for check, where in _found(run).items() if check != "no_proxy"} == found
+
+
+def test_it_is_over_with_the_first_handoff_and_found_again_when_handoffs_stop() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed(pair.start())
+    for n in range(10):
+        run.feed(without_handoff(pair, n))
+    run.feed(pair.turn("x", at_ms=10_000))
+    assert "no_handoffs" not in _found(run, 0.1)
+    for n in range(11, 21):
+        run.feed(without_handoff(pair, n))
+    assert _found(run)["no_handoffs"] == "decode-0"
+
+
+def test_requests_sent_straight_to_decode_while_prefill_rests_are_no_finding() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), *pair.turn("1")])
+    for n in range(30):
+        run.feed([pair.d.say(request(f"cmpl-{n}", leg=Leg.WHOLE, prompt=39), 2000 + n)])
+    assert "no_handoffs" not in _found(run)
 
 
 def test_a_process_with_slow_heartbeats_is_not_silent_until_it_misses_three_of_its_own() -> None:

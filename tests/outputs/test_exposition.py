@@ -26,7 +26,8 @@ def state() -> MetricState:
     samples = []
     for name, metric in METRICS.items():
         if metric.kind in (Kind.COUNTER, Kind.HISTOGRAM):
-            sets = list(label_sets(metric, ENGINES))
+            met = tuple(label.values[0] if label.values else label.name for label in metric.labels)
+            sets = list(label_sets(metric, ENGINES)) or [met]
             state.declare(name, sets)
             state.add(name, sets[0], 0.25)
         else:

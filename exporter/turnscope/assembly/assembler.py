@@ -8,11 +8,13 @@ from typing import Final
 import msgspec
 
 from turnscope.assembly import counts, status
+from turnscope.assembly.attribution import Attribution
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.digests import Digests
 from turnscope.assembly.emitters import STOPPED, Emitters
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import EXPIRED, LATE, Holds
@@ -40,12 +42,14 @@ from turnscope.model import (
     Stuck,
     Transfer,
 )
+from turnscope.model import Fabric as Look
 from turnscope.semconv import HoldKind
 
 TURN: Final = "turn"
 HOLD: Final = "hold"
 EMITTER: Final = "emitter"
 ENGINE: Final = "engine"
+FABRIC: Final = "fabric"
 PRUNE_NS: Final = 60 * SECOND
 
 
@@ -76,6 +80,8 @@ class Assembler:
         self._handles = Handles(state)
         self._standstill = Standstill(state, settings, self._engines, self._turns)
         suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles)
+        attribution = Attribution(state, self._engines)
+        self._fabric = Fabric(state, settings, self._ledger, self._engines)
         self._closing = Closing(
             state,
             settings,
@@ -87,6 +93,7 @@ class Assembler:
             continuity,
             self._handles,
             suspicions,
+            attribution,
         )
         self._due: list[tuple[int, str, str]] = []
         self._queued: dict[tuple[str, str], int] = {}
@@ -100,6 +107,8 @@ class Assembler:
             if engine.silent:
                 continue
             self._push(engine.last_ns + settings.engine_lost_ns, ENGINE, engine_id)
+        for node in state.nodes:
+            self._push(self._fabric.next_due_ns(node), FABRIC, node)
 
     # --- in -------------------------------------------------------------------------------------------
     def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None:
@@ -140,10 +149,15 @@ class Assembler:
                 generation = event.engine.generation if event.engine else ""
                 engine_id = event.engine.id if event.engine else ""
                 self._ledger.count(f"leg:{engine_id}/{generation}/{body.request_id}", counts.leg(engine, body))
-                status.note_leg(self._engines.get(engine_id), body)
+                status.note_leg(self._state, self._engines.get(engine_id), body)
             case Transfer():
                 self._ledger.count(f"read:{unique}", counts.read(engine, body))
                 status.note_read(self._engines.get(event.engine.id if event.engine else None), body)
+                self._fabric.read(event, body)
+            case Look():
+                self._fabric.look(event, body, arrival_ns)
+                self._push(self._fabric.next_due_ns(body.node), FABRIC, body.node)
+                return
             case Attempt():
                 self._state.attempts += body.final
                 self._state.attempts_without_session += body.final and body.session_id is None
@@ -342,6 +356,10 @@ class Assembler:
                 if key in self._state.emitters:
                     self._emitters.give_up(key, due_ns)
                 self._push(self._emitters.next_due_ns(key), EMITTER, key)
+            elif kind == FABRIC:
+                self._closing.dirty |= self._fabric.due(key, due_ns)
+                self._closing.settle()
+                self._push(self._fabric.next_due_ns(key), FABRIC, key)
             else:
                 self._engine_due(key, due_ns)
         self._state.now_ns = now_ns
@@ -376,6 +394,7 @@ class Assembler:
         self._digests.prune(state.now_ns)
         self._taint.prune()
         self._handles.prune(old)
+        self._fabric.prune(old)
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:
@@ -384,11 +403,13 @@ class Assembler:
 
     def samples(self, now_ns: int) -> list[Sample]:
         """The present values of all gauges and info metrics of assembly."""
-        return gauges(self._state, self._settings, self._engines, self._emitters, now_ns)
+        return gauges(self._state, self._settings, self._engines, self._emitters, now_ns) + self._fabric.samples()
 
     def status(self, now_ns: int) -> AssemblyStatus:
         """What is known of the sources."""
-        return status.build(self._state, self._settings, self._engines, now_ns)
+        found = status.build(self._state, self._settings, self._engines, now_ns)
+        found.fabric = self._fabric.status(now_ns)
+        return found
 
     # --- restart --------------------------------------------------------------------------------------
     def mark_counted(self, key: str, arrival_ns: int) -> None:

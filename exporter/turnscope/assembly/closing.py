@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from turnscope.assembly import counts
 from turnscope.assembly.attempts import Attempts
+from turnscope.assembly.attribution import Attribution
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import Witness
@@ -41,6 +42,7 @@ class Closing:
         continuity: Continuity,
         handles: Handles,
         suspicions: Suspicions,
+        attribution: Attribution,
     ) -> None:
         self._state = state
         self._settings = settings
@@ -54,6 +56,7 @@ class Closing:
         self._suspicions = suspicions
         self._witness = Witness(settings, engines, settler, handles)
         self._attempts = Attempts(settings, engines, turns, settler)
+        self._attribution = attribution
         self.dirty: set[str] = set(state.turns)
         self.dirty_holds: set[str] = set()
 
@@ -163,6 +166,7 @@ class Closing:
         return build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts)
 
     def _row(self, turn: TurnState) -> Turn:
+        self._attribution.judge(turn)
         row = self._build(turn)
         turn.revision += 1
         row.revision = turn.revision
@@ -175,6 +179,7 @@ class Closing:
             return
         self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
+        self._attribution.judge(turn)
         old = turn.row
         row = self._build(turn)
         row.revision = turn.revision

@@ -9,7 +9,7 @@ from turnscope.assembly.tokens import reported
 from turnscope.catalog import NO_ENGINE
 from turnscope.catalog.labels import FINISH_REASONS
 from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
-from turnscope.semconv import Reason, TokenSource, TransferState
+from turnscope.semconv import Direction, Reason, TokenSource, TransferState
 
 _NS: Final = 1e9
 _SOURCES: Final = (
@@ -88,6 +88,27 @@ def turn(row: Turn) -> list[Contribution]:
         out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns / _NS))
     if row.prefill_ns is not None:
         out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns / _NS))
+    return out + _transfers(row)
+
+
+def _transfers(row: Turn) -> list[Contribution]:
+    """The turn's logical transfers, counted on their reader."""
+    out = []
+    for direction, engine, part in (
+        (Direction.REVERSE_FETCH, row.prefill_engine, "fetch"),
+        (Direction.HANDOFF, row.decode_engine, "handoff"),
+    ):
+        transfers, logical = getattr(row, f"{part}_transfers"), getattr(row, f"{part}_logical_bytes")
+        seen, expected = getattr(row, f"{part}_ranks_seen"), getattr(row, f"{part}_ranks_expected")
+        lasted = getattr(row, f"{part}_ns")
+        labels = (engine or NO_ENGINE, direction)
+        if transfers:
+            ranks = "unknown" if expected is None else "all" if seen >= expected else "some"
+            out.append(one("turnscope_transfers_total", *labels, ranks, value=transfers))
+        if logical:
+            out.append(one("turnscope_transfer_logical_bytes_total", *labels, value=logical))
+        if lasted is not None:
+            out.append(one("turnscope_transfer_wall_seconds", *labels, value=lasted / _NS))
     return out
 
 

@@ -16,6 +16,7 @@ from turnscope.semconv import Role
 
 SCHEDULER: Final = "engine"
 """The kind of emitter that is an engine's scheduler process."""
+MAX_HOSTS: Final = 64
 _ROLES: Final = frozenset(Role)
 _SHARED: Final = frozenset(f"{role}-other" for role in Role)
 """Of all engines of a role for which no name was left."""
@@ -38,7 +39,8 @@ def _given(engine: Engine) -> str | None:
     if engine.name is None or engine.name in _RESERVED:
         return None
     rank = engine.dp_rank
-    return f"{engine.name}-dp{rank}" if rank is not None and engine.id.endswith(f"_dp{rank}") else engine.name
+    apart = rank is None or engine.name.endswith((f"_dp{rank}", f"-dp{rank}"))
+    return engine.name if apart or not engine.id.endswith(f"_dp{rank}") else f"{engine.name}-dp{rank}"
 
 
 class Engines:
@@ -62,12 +64,15 @@ class Engines:
                 name=name,
                 engine=_facts(engine),
                 host=event.emitter.host,
+                hosts=[event.emitter.host],
                 last_ns=arrival_ns,
                 last_wall_ns=event.wall_ns,
                 starts={engine.generation: event.wall_ns},
             )
             return False
         known.last_ns, known.silent = arrival_ns, False
+        if event.emitter.host not in known.hosts and len(known.hosts) < MAX_HOSTS:
+            known.hosts.append(event.emitter.host)
         if event.wall_ns > known.last_wall_ns:
             known.last_wall_ns = event.wall_ns
         first = known.starts.get(engine.generation)
@@ -106,6 +111,7 @@ class Engines:
             name=known.name,
             engine=_facts(engine),
             host=event.emitter.host,
+            hosts=[event.emitter.host],
             last_ns=known.last_ns,
             last_wall_ns=known.last_wall_ns,
             starts=dict(list(known.starts.items())[-8:]),
@@ -140,6 +146,11 @@ class Engines:
     def get(self, engine_id: str | None) -> EngineState | None:
         """The record, None for an engine that no hook told of."""
         return self._state.engines.get(engine_id or "")
+
+    def facts(self, engine_id: str | None) -> Engine | None:
+        """What it is and how it is set; None for an engine that no hook told of."""
+        known = self.get(engine_id)
+        return known.engine if known is not None else None
 
     def present(self) -> Iterator[EngineState]:
         """Engines that are not gone."""

@@ -93,11 +93,14 @@ def overdue(state: State, settings: AssemblySettings, hold: HoldState, now_ns: i
 
 
 def _infos(engines: Engines) -> list[Sample]:
-    """``engine_info``: 1 for what there is, one a name."""
+    """``engine_info`` and ``connector_info``: 1 for what there is, one a name."""
     out = []
     for known in engines.named():
         facts = known.engine
         on = "unknown" if facts.bidirectional is None else "yes" if facts.bidirectional else "no"
         labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)
         out.append(Sample("turnscope_engine_info", labels, 1))
+        for name in dict.fromkeys(facts.connectors or filter(None, (facts.connector,))):
+            measured = "yes" if name.startswith("Nixl") else "no"
+            out.append(Sample("turnscope_connector_info", (known.name, name, measured), 1))
     return out

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from turnscope.assembly.attempts import Attempts
+from turnscope.assembly.attribution import transport_of
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import Witness, path_of, remainder, turn_split
 from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.messages import parting
 from turnscope.assembly.outcome import ending, finish_reason
 from turnscope.assembly.provenance import provenance
+from turnscope.assembly.ranks import done, moved
 from turnscope.assembly.reasons import reason
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, ended_ns, started_ns
@@ -18,41 +18,8 @@ from turnscope.assembly.state import Leg, TurnState
 from turnscope.assembly.tokens import prefilled, reported
 from turnscope.assembly.turns import answering, decode, given_handle, hold_id, left_handle
 from turnscope.model import Turn
-from turnscope.semconv import Direction, Status, TransferState
 from turnscope.semconv import Leg as Part
-
-
-class _Moved(NamedTuple):
-    """The reads of all ranks that make up one logical transfer."""
-
-    bytes: int | None = None
-    reads: int | None = None
-    started_ns: int | None = None
-    duration_ns: int | None = None
-
-
-def _moved(turn: TurnState, *, handoff: bool) -> _Moved:
-    """Ranks read side by side: bytes add up, the slowest one's duration is the transfer's."""
-    done = [
-        read
-        for read in turn.reads
-        if read.transfer.state is TransferState.DONE and (read.transfer.direction is Direction.HANDOFF) is handoff
-    ]
-    if not done:
-        return _Moved()
-    sizes = [read.transfer.bytes for read in done if read.transfer.bytes is not None]
-    times = [read.transfer.duration_ns for read in done if read.transfer.duration_ns is not None]
-    starts = [
-        read.wall_ns - max(0, read.mono_ns - read.transfer.started_mono_ns)
-        for read in done
-        if read.transfer.started_mono_ns is not None
-    ]
-    return _Moved(
-        bytes=sum(sizes) if sizes else None,
-        reads=len(done),
-        started_ns=min(starts, default=None),
-        duration_ns=max(times, default=None),
-    )
+from turnscope.semconv import Status
 
 
 def _queue_ns(leg: Leg | None) -> int | None:
@@ -96,13 +63,16 @@ def build(
     previous = settler.previous(turn)
     parted = parting(settler.history(turn), attempt)
     given, left = given_handle(turn), left_handle(turn)
-    fetch, handoff = _moved(turn, handoff=False), _moved(turn, handoff=True)
+    fetch = moved(done(turn.reads, handoff=False), engines.facts)
+    handoff = moved(done(turn.reads, handoff=True), engines.facts)
+    transport, inferred_from = transport_of(turn)
     prefill_engine = engines.get(turn.prefill_engine_id)
     decode_engine_id = turn.prefill_engine_id if whole else turn.decode_engine_id
     source = provenance(turn, split, prefill_engine.engine if prefill_engine else None)
     holder = engines.get(given.engine_id) if given else None
     repeats = settler.repeats(turn)
     again = repeats is not None and repeats.ending in (Ending.ERROR, Ending.ABORTED)
+    prefill_facts, decode_facts = engines.facts(turn.prefill_engine_id), engines.facts(decode_engine_id)
     legs = [part for part in (leg, *turn.decodes) if part is not None]
     model = attempt.model if attempt is not None and attempt.model else None
     return Turn(
@@ -123,6 +93,8 @@ def build(
         prefill_request_id=turn.prefill_request_id,
         decode_engine_id=decode_engine_id,
         decode_request_id=turn.prefill_request_id if whole else turn.decode_request_id,
+        prefill_dp_rank=prefill_facts.dp_rank if prefill_facts else None,
+        decode_dp_rank=decode_facts.dp_rank if decode_facts else None,
         join=turn.join,
         path=path,
         reason=why,
@@ -166,10 +138,20 @@ def build(
         fetch_started_ns=fetch.started_ns,
         fetch_ns=fetch.duration_ns,
         fetch_reads=fetch.reads,
+        fetch_logical_bytes=fetch.logical_bytes,
+        fetch_transfers=fetch.transfers,
+        fetch_ranks_seen=fetch.ranks_seen,
+        fetch_ranks_expected=fetch.ranks_expected,
         handoff_bytes=handoff.bytes,
         handoff_started_ns=handoff.started_ns,
         handoff_ns=handoff.duration_ns,
         handoff_reads=handoff.reads,
+        handoff_logical_bytes=handoff.logical_bytes,
+        handoff_transfers=handoff.transfers,
+        handoff_ranks_seen=handoff.ranks_seen,
+        handoff_ranks_expected=handoff.ranks_expected,
+        transport=transport,
+        transport_inferred_from=inferred_from,
         prefill_queue_ns=_queue_ns(leg),
         prefill_started_ns=leg.started_wall_ns if leg and not whole else None,
         prefill_ns=leg.duration_ns if leg and not whole else None,

@@ -32,6 +32,12 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     """How far the wall clocks of two hosts may differ when times of different processes are compared."""
     proxy_ttl_ns: int = 450 * SECOND
     """How long the proxy keeps a handle: tells an expired entry from a handle that was not given."""
+    fabric_window_ns: int = 60 * SECOND
+    """Looks at a node's cards that are judged together."""
+    fabric_wait_ns: int = 2 * SECOND
+    """From a look to its being judged: reads of its time may be under way for so long."""
+    max_nodes: int = 64
+    """Values of the label ``node``; what further nodes send is not taken in."""
     max_engine_names: int = 64
     """Engines with a name of their own in the label ``engine``; those beyond share ``<role>-other``."""
     digest_bytes: int = 64 * 2**20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from turnscope.assembly.knowledge import Ending
+from turnscope.assembly.nodes import NodeState
 from turnscope.assembly.sequence import Sequence
 from turnscope.marks import Shared
 from turnscope.model import Attempt, Digest, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
@@ -62,6 +63,8 @@ class EngineState(msgspec.Struct, kw_only=True):
     host: str
     last_ns: int
     last_wall_ns: int
+    hosts: list[str] = []
+    """Of all its processes."""
     starts: dict[str, int]
     """Generation to the wall time of the earliest event seen of it."""
     stopped: bool = False
@@ -78,6 +81,10 @@ class EngineState(msgspec.Struct, kw_only=True):
     streamed_handles: int = 0
     plain_answers: int = 0
     plain_handles: int = 0
+    without_handoff: int = 0
+    """Its last requests, one after the other, that brought nothing from P and computed their prompts."""
+    prefills_before: int = 0
+    """``State.prefills`` when the first of them ended."""
     reasons: dict[str, int] = {}
     decoded: int = 0
     """Turns that it decoded and another engine prefilled."""
@@ -120,6 +127,8 @@ class Read(msgspec.Struct, kw_only=True):
     engine_id: str
     wall_ns: int
     mono_ns: int
+    host: str = ""
+    rank: int | None = None
     transfer: Transfer
 
 
@@ -202,6 +211,8 @@ class TurnState(msgspec.Struct, kw_only=True):
     verdict: Verdict | None = None
     """None until it is first closed."""
     row: Turn | None = None
+    transports: dict[str, tuple[str, str]] = {}
+    """``fetch`` and ``handoff`` to transport and what says so: decided once, while the cards' looks are remembered."""
 
 
 class AttemptRef(msgspec.Struct, array_like=True):
@@ -399,6 +410,9 @@ class State(msgspec.Struct, kw_only=True):
     """Emitter to the number of its events whose tallies are in the journal."""
     counted: dict[str, int] = {}
     """Keys in the journal: they contribute nothing again."""
+    nodes: dict[str, NodeState] = {}
+    prefills: int = 0
+    """Prefill requests ended, of all engines."""
     suspicions: dict[str, int] = {}
     explained: dict[str, int] = {}
     """``<hooks> <yes or no>`` to turns."""

@@ -8,21 +8,29 @@ from typing import Final
 from turnscope.assembly.counts import hooks
 from turnscope.assembly.emitters import STOPPED
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.fabric import COLLECTOR
 from turnscope.assembly.gauges import open_turns, standing_still
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EmitterState, EngineState, State
 from turnscope.assembly.taint import cache_key
-from turnscope.assembly.tokens import LOAD_FAILED
+from turnscope.assembly.tokens import LOAD_FAILED, reported
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Transfer, Turn
-from turnscope.semconv import Reason, TransferState
+from turnscope.semconv import Leg, Reason, Role, TransferState
 
 _NS: Final = 1e9
 
 
-def note_leg(engine: EngineState | None, request: Request) -> None:
-    """Count a request's handles on its engine."""
+def note_leg(state: State, engine: EngineState | None, request: Request) -> None:
+    """Count a request's handles on its engine, and D's requests in a row that P handed nothing to."""
+    state.prefills += request.leg is Leg.PREFILL
     if engine is None:
         return
+    numbers = reported(request)
+    if engine.engine.role == Role.DECODE and numbers is not None:
+        alone = not numbers.external and numbers.computed > 1
+        if alone and not engine.without_handoff:
+            engine.prefills_before = state.prefills
+        engine.without_handoff = engine.without_handoff + 1 if alone else 0
     if request.handle_in is not None:
         engine.handles_in += 1
         engine.handles_in_without_expiry += request.handle_in.expiry_s is None
@@ -121,6 +129,8 @@ def _engine(engine: EngineState, engines: Engines, state: State) -> EngineStatus
         streamed_handles=engine.streamed_handles,
         plain_answers=engine.plain_answers,
         plain_handles=engine.plain_handles,
+        without_handoff=engine.without_handoff,
+        prefills_meanwhile=state.prefills - engine.prefills_before if engine.without_handoff else 0,
         reasons=dict(engine.reasons),
         decoded=engine.decoded,
         handed_over=engine.handed_over,
@@ -133,7 +143,7 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
     """The whole."""
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
-        emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values()],
+        emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values() if e.emitter.kind != COLLECTOR],
         engines=[_engine(e, engines, state) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,

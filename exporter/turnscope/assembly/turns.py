@@ -9,8 +9,9 @@ import msgspec
 
 from turnscope import semconv
 from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.ranks import read_of
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import Leg, Read, State, TurnState
+from turnscope.assembly.state import Leg, State, TurnState
 from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Stuck, Transfer
 from turnscope.semconv import Direction, Role
 
@@ -199,9 +200,7 @@ class Turns:
                     turn.hold_use = use
                 self._prefill_is(turn, engine_id, use.request_id)
             case Transfer() as transfer:
-                turn.reads.append(
-                    Read(engine_id=engine_id, wall_ns=event.wall_ns, mono_ns=event.mono_ns, transfer=transfer)
-                )
+                turn.reads.append(read_of(event, transfer))
                 if transfer.direction is not Direction.HANDOFF:
                     self._prefill_is(turn, engine_id, transfer.request_id)
                 else:

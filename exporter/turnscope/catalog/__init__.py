@@ -5,11 +5,14 @@ from __future__ import annotations
 from turnscope.catalog.continuity import CONTINUITY
 from turnscope.catalog.evidence import EVIDENCE
 from turnscope.catalog.exporter import EXPORTER
+from turnscope.catalog.fabric import FABRIC
 from turnscope.catalog.holds import HOLDS
 from turnscope.catalog.labels import NO_ENGINE, label_sets, legal
 from turnscope.catalog.metric import ADDED, Kind, Label, Metric
 from turnscope.catalog.turns import TURNS
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in (*TURNS, *CONTINUITY, *HOLDS, *EVIDENCE, *EXPORTER)}
+METRICS: dict[str, Metric] = {
+    metric.name: metric for metric in (*TURNS, *CONTINUITY, *HOLDS, *EVIDENCE, *FABRIC, *EXPORTER)
+}
 
 __all__ = ["ADDED", "METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]

@@ -131,10 +131,19 @@ EVIDENCE = (
         owner="emitters",
     ),
     Metric(
+        name="turnscope_connector_info",
+        kind=Kind.INFO,
+        unit="",
+        help="One series per KV connector of an engine, each child of a composite one: whether its transfers are "
+        "measured. Where they are not, their bytes and times are absent, never 0.",
+        labels=(ENGINE, Label("connector"), Label("measured", YES_NO)),
+        owner="emitters",
+    ),
+    Metric(
         name="turnscope_emitters_alive",
         kind=Kind.GAUGE,
         unit="processes",
-        help="Processes with an active hook that were heard of within the last half minute.",
+        help="Processes with an active hook, and collectors of card counters, heard of within the last half minute.",
         labels=(EMITTER_KIND,),
         owner="emitters",
     ),

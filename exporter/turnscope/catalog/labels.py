@@ -15,13 +15,14 @@ from turnscope.semconv import (
     Reason,
     Role,
     Suspicion,
+    Transport,
 )
 
 NO_ENGINE = "none"
 """The ``engine`` of what reached no engine, or none that a hook told of."""
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition", "other")
-EMITTER_KINDS = ("engine", "worker", "proxy", "other")
+EMITTER_KINDS = ("engine", "worker", "proxy", "collector", "other")
 REQUEST_SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
 EXPIRED = ("hold", "lease", "declined")
 ENTITIES = ("turn", "hold")
@@ -29,6 +30,8 @@ FRAGMENTS = ("attempt", "decode", "transfer", "hold", "direct")
 YES_NO = ("yes", "no")
 HOOKS = ("both", "engines", "proxy")
 REPEATS = ("retry", "fork")
+CARDS = ("efa", "ethernet")
+RANKS = ("all", "some", "unknown")
 
 _FETCHED = frozenset({Path.REVERSE_FETCH, Path.MIXED})
 _NEVER_MEASURED = frozenset({Reason.REJECTED_BY_FRONTEND, Reason.STUCK})
@@ -41,6 +44,10 @@ DIRECTION = Label("direction", tuple(Direction))
 HOLD = (Label("kind", tuple(HoldKind)), Label("outcome", tuple(HoldOutcome)))
 EMITTER_KIND = Label("emitter_kind", EMITTER_KINDS)
 EVENT = Label("event", tuple(str(event).removeprefix("turnscope.") for event in EventName))
+NODE = Label("node")
+COUNTER = Label("counter")
+CARD = Label("card", CARDS)
+TRANSPORT = Label("transport", tuple(Transport))
 SUSPICION = Label("kind", tuple(Suspicion))
 
 SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
@@ -68,9 +75,10 @@ def legal(path: Path, reason: Reason) -> bool:
 def label_sets(metric: Metric, engines: Mapping[str, Role]) -> Iterator[tuple[str, ...]]:
     """Every label set that ``metric`` can have with these engines (name to role): exported at 0 from the start.
 
-    An ``info`` has none, its values are free, nor has a sparse metric; ``engine`` also takes ``none`` where a turn may reach no engine.
+    An ``info`` has none, its values are free, nor has a sparse metric; ``engine`` also takes ``none`` where a turn may
+    reach no engine. Nodes and their counters are met one by one: assembly hands theirs out at 0.
     """
-    if metric.kind is Kind.INFO or metric.sparse:
+    if metric.kind is Kind.INFO or metric.sparse or {NODE, COUNTER}.intersection(metric.labels):
         return
     names = tuple(name for name, role in engines.items() if role in metric.roles)
     axes = [label.values if label.values is not None else (*names, *_outside(metric)) for label in metric.labels]

@@ -29,7 +29,8 @@ class Label(msgspec.Struct, frozen=True):
 
     name: str
     values: tuple[str, ...] | None = None
-    """Its closed vocabulary; None for ``engine`` (names bounded by the engine registry) and free text of ``info``."""
+    """Its closed vocabulary; None for ``engine`` (names bounded by the engine registry), ``node`` and its ``counter``
+    (bounded by assembly) and free text of ``info``."""
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +43,13 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
     owner: str = "exporter"
-    """Who counts it: ``turn shard, hold shard, settler, leg, transfer, emitters`` or ``exporter``."""
+    """Who counts it: ``turn shard, hold shard, settler, leg, transfer, emitters, fabric`` or ``exporter``."""
     roles: tuple[Role, ...] = tuple(Role)
     """Engines of these roles export it: which names its known label sets are made of."""
     sparse: bool = False
     """Of its label sets only those that occur are exported: all that can would be too many."""
+    needs_transfers: bool = False
+    """Only of engines whose transfers are measured: of others it is absent, never 0."""
     diagnostic: bool = False
     """Meant for the debugging of turnscope itself: no panel or alert needs it."""
 

@@ -89,6 +89,14 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
         highlight=False,
     )
     _show_engines(status.assembly.engines, console)
+    for node in status.assembly.fabric:
+        last = node.windows[-1] if node.windows else None
+        console.print(
+            f"Cards of {node.node}: {_count(node.efa_devices, 'EFA port')}, "
+            f"{_count(node.ethernet_devices, 'Ethernet interface')}; transfers: "
+            + (f"{last.transport} ({last.inferred_from})." if last else "none seen yet."),
+            highlight=False,
+        )
     for finding in found:
         console.print()
         line = Text.assemble(

@@ -21,7 +21,7 @@ def from_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
 
     parameters = []
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, {}, "") else f" [{field.default}]"
+        default = "" if field.default in (None, {}, [], "") else f" [{field.default}]"
         option = typer.Option(
             "--" + name.replace("_", "-"),
             help=f"{field.description}{default} (env: TURNSCOPE_{name.upper()})",

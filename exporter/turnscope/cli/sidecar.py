@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -29,6 +30,7 @@ from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.digest_key import BadKey, load_or_make
 from turnscope.receivers.errors import Unavailable
+from turnscope.receivers.fabric import Collector
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
 from turnscope.store import StoreError, StoreWriter
@@ -55,6 +57,7 @@ class Sidecar:
         with ExitStack() as undo:
             self._listen(undo)
             self._keep(undo)
+            self._collector = self._open_collector()
             self._undo = undo.pop_all()
 
     def _listen(self, undo: ExitStack) -> None:
@@ -119,6 +122,7 @@ class Sidecar:
             stuck_ns=int(settings.stuck_seconds * SECOND),
             proxy_ttl_ns=int(settings.proxy_ttl_seconds * SECOND),
             max_engine_names=settings.max_engine_names,
+            fabric_window_ns=int(settings.fabric_window_seconds * SECOND),
         )
         self._pipeline = Pipeline(
             self._journal,
@@ -130,6 +134,21 @@ class Sidecar:
             recording=recorder,
             engine_names=settings.engine_names,
             checkpoint_s=settings.checkpoint_seconds,
+        )
+
+    def _open_collector(self) -> Collector | None:
+        settings, host = self._settings, socket.gethostname()
+        if not settings.fabric_seconds:
+            return None
+        return Collector(
+            self._accept,
+            node=settings.node or host,
+            hosts=settings.node_hosts or [host],
+            host=host,
+            version=self._version,
+            infiniband=settings.infiniband_dir,
+            net=settings.net_dir,
+            every_s=settings.fabric_seconds,
         )
 
     def _open_recorder(self) -> Recorder | None:
@@ -177,10 +196,14 @@ class Sidecar:
             )
         )
         self._otlp.start()
+        if self._collector is not None:
+            self._collector.start()
 
     def close(self) -> None:
         """Take nothing more in, assemble and store what was acknowledged, send queued traces."""
         self._otlp.stop(_GRACE_S)
+        if self._collector is not None:
+            self._collector.stop()
         self._pipeline.close()
         self._undo.close()
 

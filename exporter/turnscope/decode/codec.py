@@ -86,8 +86,9 @@ def _fields(struct: type[msgspec.Struct], prefix: str, *, rename: bool = True) -
         convert: Callable[[Any], Any] | None = None
         if hint is Handle:
             kind = "handle"
-        elif get_origin(hint) is list:
+        elif get_origin(hint) in (list, tuple):
             kind = "ints" if get_args(hint)[0] is int else "strs"
+            convert = tuple if get_origin(hint) is tuple else None
         elif isinstance(hint, type) and issubclass(hint, StrEnum):
             kind, convert = "str", hint
         else:

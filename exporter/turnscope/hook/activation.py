@@ -108,9 +108,14 @@ class Activation:
         """A connector has been made. The scheduler's half is looked at when its scheduler is done."""
         if getattr(role, "name", "") != "WORKER":
             return
-        for nixl in children(connector):
-            worker = nixl_side(nixl)
-            if hasattr(worker, "nixl_wrapper"):
+        for child in children(connector):
+            try:
+                worker = nixl_side(child)
+                found = hasattr(worker, "nixl_wrapper")
+            except Exception as error:
+                LOG.warning("turnscope: a connector cannot be looked at and is left alone: %r", error)
+                continue
+            if found:
                 self._watch_worker(worker, connector, config, kv_cache_config)
 
     def _watch_worker(self, worker: Any, connector: Any, config: Any, kv_cache_config: Any) -> None:

@@ -43,6 +43,8 @@ def engine_facts(
         model=_model_name(getattr(vllm_config, "model_config", None)),
         vllm_version=getattr(sys.modules.get("vllm"), "__version__", None),
         connector=None if connector is None else type(connector).__name__,
+        connectors=tuple(type(child).__name__ for child in children(connector)[1:] if not inner(child)),
+        nixl_backends=_backends(extra, side) if nixl is not None else (),
         block_size=_int(getattr(cache, "block_size", None)),
         num_blocks=_int(getattr(kv_cache_config, "num_blocks", None)),
         block_bytes=max(sizes, default=None),
@@ -55,6 +57,7 @@ def engine_facts(
         side_channel_port=_int(getattr(side, "side_channel_port", None)),
         tp_size=_int(getattr(parallel, "tensor_parallel_size", None)),
         pp_size=_int(getattr(parallel, "pipeline_parallel_size", None)),
+        kv_copies=_kv_copies(getattr(vllm_config, "model_config", None), parallel),
         dp_rank=dp_rank,
         rank=rank,
     )
@@ -74,8 +77,15 @@ def children(connector: Any) -> list[Any]:
     """The connector and, of a composite, all connectors in it."""
     if connector is None:
         return []
-    inner = getattr(connector, "_connectors", None) or ()
-    return [connector, *(found for child in inner for found in children(child))]
+    return [connector, *(found for child in inner(connector) for found in children(child))]
+
+
+def inner(connector: Any) -> list[Any]:
+    """A composite's own connectors; of others, and of what cannot be looked into, none."""
+    try:
+        return list(getattr(connector, "_connectors", None) or ())
+    except Exception:
+        return []
 
 
 def find_nixl(connector: Any) -> Any:
@@ -143,6 +153,26 @@ def _bidirectional(extra: Mapping[str, Any], side: Any) -> bool:
         if hasattr(side, name):
             return bool(getattr(side, name))
     return bool(extra.get("bidirectional_kv_xfer", False))
+
+
+def _backends(extra: Mapping[str, Any], side: Any) -> tuple[str, ...]:
+    """As the worker has them, else as set; NIXL's own default is UCX."""
+    names = getattr(side, "nixl_backends", None) or extra.get("backends") or ("UCX",)
+    return tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)
+
+
+def _kv_copies(model: Any, parallel: Any) -> int | None:
+    """How many tensor-parallel ranks have the same KV; None where it differs from layer to layer, or is not known."""
+    try:
+        ranks = int(parallel.tensor_parallel_size)
+        copies = ranks if model.use_mla else ranks // min(ranks, int(model.get_total_num_kv_heads()))
+        sharing = int(getattr(parallel, "decode_context_parallel_size", 1) or 1)
+    except Exception:
+        return None
+    if copies > 1 and getattr(model, "is_hybrid", False):
+        return None
+    # Context parallelism divides equal KV between ranks; which of them stay equal is then another matter.
+    return copies if sharing == 1 else 1 if sharing == copies else None
 
 
 def _number(extra: Mapping[str, Any], key: str, side: Any, attribute: str) -> int | None:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnscope.measures import checks_continuity, checks_flow, checks_hooks, checks_settings, checks_sidecar
+from turnscope.measures import (
+    checks_continuity,
+    checks_fabric,
+    checks_flow,
+    checks_hooks,
+    checks_settings,
+    checks_sidecar,
+)
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 
@@ -43,6 +50,11 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.suspicious,
     checks_continuity.prefix_cache_spoiled,
     checks_continuity.digests_unlike,
+    checks_fabric.fell_back_to_tcp,
+    checks_fabric.same_host_slow_read_path,
+    checks_fabric.cards_not_looked_at,
+    checks_fabric.no_handoffs,
+    checks_fabric.child_not_measured,
     checks_sidecar.journal_fails,
     checks_sidecar.journal_damaged,
     checks_sidecar.store_fails,

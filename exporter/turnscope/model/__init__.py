@@ -23,6 +23,7 @@ from turnscope.model.events import (
     Digest,
     EngineState,
     Event,
+    Fabric,
     Handle,
     Heartbeat,
     Hold,
@@ -45,6 +46,8 @@ from turnscope.model.status import (
     EmitterStatus,
     EngineStatus,
     ExporterStatus,
+    FabricStatus,
+    FabricWindow,
     SystemStatus,
 )
 
@@ -64,6 +67,9 @@ __all__ = [
     "EngineStatus",
     "Event",
     "ExporterStatus",
+    "Fabric",
+    "FabricStatus",
+    "FabricWindow",
     "Fact",
     "Final",
     "Handle",

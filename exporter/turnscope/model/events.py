@@ -250,8 +250,45 @@ class Digest(Body, kw_only=True):
     """
 
 
-AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Stuck | Attempt | Digest
-BODIES: tuple[type[Body], ...] = (EngineState, Heartbeat, Request, Hold, HoldUse, Transfer, Stuck, Attempt, Digest)
+class Fabric(Body, kw_only=True):
+    """What the cards of one node counted between two looks at them: the sidecar's own collector sends it.
+
+    Increases are summed over devices by raw counter name; a counter that no device has is absent. Names ending in
+    ``_bytes`` are bytes.
+    """
+
+    EVENT = EventName.FABRIC
+    node: str
+    hosts: list[str] = []
+    """Host names, or patterns of them, of the emitters on this node."""
+    interval_ns: int | None = None
+    """Monotonic time since the look before, which ends at the event's own; None at the first: nothing to compare."""
+    efa_devices: int = 0
+    """Ports with EFA counters that were found."""
+    efa_counters: list[str] = []
+    efa_increases: list[int] = []
+    """One for each of ``efa_counters``."""
+    efa_partial: bool = False
+    """A device or counter came, went or began anew in between: the increases are lower bounds."""
+    ethernet_devices: int = 0
+    ethernet_counters: list[str] = []
+    ethernet_increases: list[int] = []
+    ethernet_partial: bool = False
+
+
+AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Stuck | Attempt | Digest | Fabric
+BODIES: tuple[type[Body], ...] = (
+    EngineState,
+    Heartbeat,
+    Request,
+    Hold,
+    HoldUse,
+    Transfer,
+    Stuck,
+    Attempt,
+    Digest,
+    Fabric,
+)
 
 
 class Event(msgspec.Struct, kw_only=True):
@@ -259,7 +296,7 @@ class Event(msgspec.Struct, kw_only=True):
 
     emitter: Emitter
     engine: Engine | None
-    """None from a proxy."""
+    """None from a proxy and from the sidecar's own collector."""
     seq: int
     """Numbered per emitter from 1, before any drop."""
     wall_ns: int

@@ -54,6 +54,9 @@ class Turn(msgspec.Struct, kw_only=True):
     prefill_request_id: str | None = None
     decode_engine_id: str | None = None
     decode_request_id: str | None = None
+    prefill_dp_rank: int | None = None
+    """Which of several data-parallel engines; None where it is alone."""
+    decode_dp_rank: int | None = None
     join: str = "exact"
     """``exact`` or ``inferred``."""
     path: str = "unknown"
@@ -117,15 +120,30 @@ class Turn(msgspec.Struct, kw_only=True):
     decode_computed_tokens: int | None = None
     """Prompt tokens that D computed itself: one where all was handed over."""
     fetched_bytes: int | None = None
+    """On the wire, all ranks; partial where not all of them were seen. Copies to and from host buffers are no part."""
     fetch_started_ns: int | None = None
     """Wall time, like every ``_started_ns``; on the clock of the process that measured the duration beside it."""
     fetch_ns: int | None = None
     fetch_reads: int | None = None
     """Reads of single ranks that make up the one logical transfer."""
+    fetch_logical_bytes: int | None = None
+    """KV that was moved, each part once: less than on the wire where several ranks read the same; None: not known."""
+    fetch_transfers: int | None = None
+    """Logical transfers: one, unless the request was tried again."""
+    fetch_ranks_seen: int | None = None
+    fetch_ranks_expected: int | None = None
     handoff_bytes: int | None = None
     handoff_started_ns: int | None = None
     handoff_ns: int | None = None
     handoff_reads: int | None = None
+    handoff_logical_bytes: int | None = None
+    handoff_transfers: int | None = None
+    handoff_ranks_seen: int | None = None
+    handoff_ranks_expected: int | None = None
+    transport: str | None = None
+    """``efa, tcp, local`` or ``unknown``: what carried its transfers; None when it had none."""
+    transport_inferred_from: str | None = None
+    """The counters that say so; "upper bound" where other traffic shared the card."""
     prefill_queue_ns: int | None = None
     prefill_started_ns: int | None = None
     prefill_ns: int | None = None

@@ -11,7 +11,7 @@ class Emitter(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """16 hex digits, random per process."""
     kind: str
-    """``engine`` (scheduler process), ``worker`` or ``proxy``."""
+    """``engine`` (scheduler process), ``worker`` or ``proxy``; ``collector`` is the sidecar's own."""
     pid: int = 0
     host: str = ""
     version: str = ""
@@ -33,6 +33,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     vllm_version: str | None = None
     connector: str | None = None
+    connectors: tuple[str, ...] = ()
+    """Of a composite connector, its children's kinds, in its order."""
+    nixl_backends: tuple[str, ...] = ()
+    """What NIXL was told to transfer with, e.g. ``UCX``, ``LIBFABRIC``; empty where no NIXL connector is."""
     block_size: int | None = None
     num_blocks: int | None = None
     block_bytes: int | None = None
@@ -47,6 +51,15 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Where NIXL's handshakes are answered: an engine that comes back there under another id has replaced this one."""
     tp_size: int | None = None
     pp_size: int | None = None
+    kv_copies: int | None = None
+    """How many of its tensor-parallel ranks have the same KV and each read the whole of it: ``tp_size`` with MLA."""
     dp_rank: int | None = None
     rank: int | None = None
     """The worker's rank; None from a scheduler process."""
+
+    @property
+    def transfers_measured(self) -> bool | None:
+        """Whether its hook sees bytes and times of transfers: NIXL's, alone or in a composite; None: not known."""
+        if self.connector is None or (self.connector.startswith("Multi") and not self.connectors):
+            return None
+        return any(name.startswith("Nixl") for name in (self.connector, *self.connectors))

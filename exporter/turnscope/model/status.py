@@ -51,6 +51,10 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     """... and how many of them carried a handle."""
     plain_answers: int = 0
     plain_handles: int = 0
+    without_handoff: int = 0
+    """On D: its last so many requests, one after the other, brought nothing from P and computed their prompts."""
+    prefills_meanwhile: int = 0
+    """... and how many prefill requests other engines ended while it did."""
     reasons: dict[str, int] = {}
     """Turns by reason, on the engine that did their prefill."""
     decoded: int = 0
@@ -61,6 +65,41 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     """Holder's name to reads from it that failed, without one that succeeded since."""
     spoiled_prefixes: int = 0
     """Beginnings of prompts under which its prefix cache may hold wrong KV, after a mismatch. A restart clears them."""
+
+
+class FabricWindow(msgspec.Struct, kw_only=True):
+    """What NIXL moved from and to a node's engines within a window, and what the node's cards counted then."""
+
+    transport: str
+    inferred_from: str
+    ended_s: float
+    """Since its end."""
+    seconds: float
+    """Looked at within it."""
+    transfers: int
+    """Reads of single ranks that ended in it."""
+    across_bytes: int
+    """NIXL's, with one end on this node."""
+    within_bytes: int
+    """NIXL's, with both ends on this node."""
+    efa_bytes: int | None = None
+    ethernet_bytes: int | None = None
+    bytes_per_second: float | None = None
+    """NIXL's bytes over the time in which a read was under way; an upper bound of that time, so a lower one of this."""
+
+
+class FabricStatus(msgspec.Struct, kw_only=True):
+    """The cards of one node."""
+
+    node: str
+    silent_s: float
+    """Since the last look at them."""
+    efa_devices: int
+    ethernet_devices: int
+    engines: list[str] = []
+    """Bounded names of the engines on this node."""
+    windows: list[FabricWindow] = []
+    """The last two with transfers, oldest first."""
 
 
 class AssemblyStatus(msgspec.Struct, kw_only=True):
@@ -84,6 +123,8 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     suspicions: dict[str, int] = {}
     continuity: dict[str, int] = {}
     """Counted turns that reached a prefill engine, by what told how their prompt continues the turns before."""
+    fabric: list[FabricStatus] = []
+    """Nodes whose cards are looked at."""
 
 
 class ExporterStatus(msgspec.Struct, kw_only=True):
