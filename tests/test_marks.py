@@ -92,7 +92,7 @@ def test_without_an_anchor_the_beginning_shared_is_known_to_within_a_chunk() -> 
     found = marks.common_prefix(held(ids[:2500]), digest(ids))
     assert found is not None
     assert found.high is None
-    assert 2500 - 200 < found.low <= 2500
+    assert 2500 - marks.LONGEST < found.low <= 2500
 
 
 def test_other_seeds_share_nothing_though_the_tokens_are_equal() -> None:

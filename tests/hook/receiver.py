@@ -16,12 +16,16 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
     add_LogsServiceServicer_to_server,
 )
 
+from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.model import Event
 
 
 class Receiver(LogsServiceServicer):  # type: ignore[misc]
-    """Keeps the events it got, once each; ``refuse`` is the status it answers with instead."""
+    """Keeps the events it got, once each; ``refuse`` is the status it answers with instead.
+
+    Hooks that ask, saying what is in ``asked``, are given ``digest_key``.
+    """
 
     def __init__(self) -> None:
         self.port = 0
@@ -29,6 +33,8 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         self.rejected: list[str] = []
         self.batches: list[int] = []
         self.refuse: grpc.StatusCode | None = None
+        self.digest_key: str | None = None
+        self.asked: set[str] = set()
         self._lock = threading.Lock()
         self._seen: set[tuple[str, int]] = set()
 
@@ -43,6 +49,11 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
                     self.events.append(event)
             self.rejected += decoded.rejected
             self.batches.append(len(decoded.events))
+        asked = dict(context.invocation_metadata()).get(semconv.DIGEST_KEY)
+        if asked is not None:
+            self.asked.add(asked)
+            if self.digest_key is not None:
+                context.set_trailing_metadata(((semconv.DIGEST_KEY, self.digest_key),))
         return ExportLogsServiceResponse()
 
     def bodies(self, kind: type[Any]) -> list[Any]:

@@ -162,6 +162,7 @@ class Digests:
             return ended.digest(unverifiable=why or "no_key")
         told = seed(self._facts.model, getattr(kept.lora, "lora_name", None), kept.salt)
         marker = Marker(keys, told, ended.covered, ended.anchor_tokens, kept.media)
+        pause()
         try:
             for start, end in slices(ended.covered, ended.anchor_tokens):
                 marker.feed(kept.ids[start:end])

@@ -137,7 +137,7 @@ class SchedulerWatch:
                     if added is not None:
                         params = request.kv_transfer_params
                         given = result[0] if type(result) is tuple else result
-                        prompt, output = request.num_prompt_tokens, request.num_output_tokens
+                        prompt, output = request.num_prompt_tokens, len(request._output_token_ids)
                         try:
                             session, skip = request.session_id, request.skip_reading_prefix_cache
                         except AttributeError:  # older engines
