@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
 
 from turnscope.decode import codec
 from turnscope.model import Event
+from turnscope.semconv import DIGEST_KEY
 
 
 class Receiver(LogsServiceServicer):  # type: ignore[misc]
@@ -28,13 +29,20 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         self.events: list[Event] = []
         self.rejected: list[str] = []
         self.batches: list[int] = []
+        self.raw: list[bytes] = []
+        """Every batch as it came."""
         self.refuse: grpc.StatusCode | None = None
+        self.key: str | None = None
+        """Given to hooks that ask for one."""
         self._lock = threading.Lock()
         self._seen: set[tuple[str, int]] = set()
 
     def Export(self, request: ExportLogsServiceRequest, context: Any) -> ExportLogsServiceResponse:
         if self.refuse is not None:
             context.abort(self.refuse, "not now")
+        asked = DIGEST_KEY in dict(context.invocation_metadata())
+        if self.key is not None and asked:
+            context.set_trailing_metadata(((DIGEST_KEY, self.key),))
         decoded = codec.decode(request)
         with self._lock:
             for event in decoded.events:
@@ -43,6 +51,7 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
                     self.events.append(event)
             self.rejected += decoded.rejected
             self.batches.append(len(decoded.events))
+            self.raw.append(request.SerializeToString())
         return ExportLogsServiceResponse()
 
     def bodies(self, kind: type[Any]) -> list[Any]:
