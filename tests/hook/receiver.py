@@ -32,6 +32,8 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         self.events: list[Event] = []
         self.rejected: list[str] = []
         self.batches: list[int] = []
+        self.raw: list[bytes] = []
+        """Every batch as it came."""
         self.refuse: grpc.StatusCode | None = None
         self.digest_key: str | None = None
         self.asked: set[str] = set()
@@ -54,6 +56,7 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
             self.asked.add(asked)
             if self.digest_key is not None:
                 context.set_trailing_metadata(((semconv.DIGEST_KEY, self.digest_key),))
+            self.raw.append(request.SerializeToString())
         return ExportLogsServiceResponse()
 
     def bodies(self, kind: type[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from turnscope.proxy.requests import read_client_request
-from turnscope.proxy.sessions import HEADERS, ResponseChain, Session, find_session
+from turnscope.proxy.sessions import HEADERS, Lineage, ResponseChain, Session, find_lineage, find_session
 
 PLACES: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({"conversation_id": "s"}, {}, "body.conversation_id"),
@@ -81,3 +81,18 @@ def test_the_memory_of_chains_is_bounded() -> None:
     assert len(chain) == 3
     assert chain.session_of("resp_9") == "root"
     assert chain.session_of("resp_0") == "resp_0"
+
+
+def test_who_asks_and_who_started_it_is_read_from_headers() -> None:
+    headers = {
+        "x-dynamo-session-id": "child",
+        "x-dynamo-parent-session-id": "parent",
+        "x-claude-code-agent-id": "a2",
+        "x-claude-code-parent-agent-id": "a1",
+    }
+    assert find({}, headers) == Session("child", "header.x-dynamo-session-id")
+    assert find_lineage(headers) == Lineage(parent_session_id="parent", agent_id="a2", parent_agent_id="a1")
+    assert find_lineage({}) == find_lineage({"x-claude-code-agent-id": " "}) == Lineage()
+    long = find_lineage({"x-claude-code-agent-id": "a" * 1_000_000}).agent_id
+    assert long is not None
+    assert len(long) == 256

@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from turnscope.emit.after_import import after_import
 
+ASGI: Final = {"starlette.applications": "Starlette", "quart.app": "Quart"}
+"""Module to the class of its applications; FastAPI's are Starlette's."""
 HTTPX_LIKE: Final = ("httpx", "httpx2")
 
 
 def install() -> None:
-    """For an unchanged application: every Starlette or FastAPI application, and every HTTP client."""
-    after_import("starlette.applications", _patch_starlette)
+    """For an unchanged application: every application of a known framework, and every HTTP client."""
+    for name, kind in ASGI.items():
+        after_import(name, functools.partial(_patch_asgi, kind))
     install_clients()
 
 
@@ -24,12 +27,12 @@ def install_clients() -> None:
     after_import("aiohttp", _patch_aiohttp)
 
 
-def _patch_starlette(module: ModuleType) -> None:
+def _patch_asgi(kind: str, module: ModuleType) -> None:
     from turnscope.proxy.process import WRAPPED, current
     from turnscope.proxy.server import serve
 
-    starlette: Any = module.Starlette
-    original = starlette.__call__
+    application: Any = getattr(module, kind)
+    original = application.__call__
     if hasattr(original, "turnscope"):
         return
 
@@ -42,8 +45,8 @@ def _patch_starlette(module: ModuleType) -> None:
             await serve(self, functools.partial(original, self), scope, receive, send, process)
 
     call.turnscope = True  # type: ignore[attr-defined]
-    starlette.__call__ = call
-    WRAPPED.append("starlette")
+    application.__call__ = call
+    WRAPPED.append(kind.lower())
 
 
 def _patch_httpx(module: ModuleType) -> None:
