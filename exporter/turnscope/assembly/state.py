@@ -6,7 +6,7 @@ import msgspec
 
 from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.sequence import Sequence
-from turnscope.model import Attempt, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
+from turnscope.model import Attempt, Emitter, Engine, Handle, HoldRecord, HoldUse, Request, Transfer, Turn
 from turnscope.semconv import HoldKind, StuckCause
 
 
@@ -131,6 +131,8 @@ class StandsStill(msgspec.Struct, kw_only=True):
     request_id: str
     wall_ns: int
     """Since when, as far as known."""
+    handle: Handle | None = None
+    """D's, that was to be read."""
 
 
 class TurnState(msgspec.Struct, kw_only=True):

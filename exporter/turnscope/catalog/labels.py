@@ -68,7 +68,8 @@ def legal(path: Path, reason: Reason) -> bool:
 def label_sets(metric: Metric, engines: Mapping[str, Role]) -> Iterator[tuple[str, ...]]:
     """Every label set that ``metric`` can have with these engines (name to role): exported at 0 from the start.
 
-    An ``info`` has none, its values are free, nor has a sparse metric; ``engine`` also takes ``none`` where a turn may reach no engine.
+    An ``info`` has none, its values are free, nor has a sparse metric; ``engine`` also takes ``none`` where a turn may
+    reach no engine.
     """
     if metric.kind is Kind.INFO or metric.sparse:
         return

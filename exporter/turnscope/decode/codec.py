@@ -8,7 +8,6 @@ allowlist.
 
 from __future__ import annotations
 
-import hashlib
 import types
 from collections.abc import Callable, Iterable
 from enum import StrEnum

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from turnscope.semconv import bounded
 from turnscope.proxy.requests import ClientRequest
+from turnscope.semconv import bounded
 
 HEADERS: Final = (
     "x-session-id",
