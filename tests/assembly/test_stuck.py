@@ -90,7 +90,12 @@ def test_it_is_not_counted_while_the_engine_still_has_it_and_once_when_it_is_giv
     ("ends", "status", "stage", "reason"),
     [
         ({"fetched": 1199}, "ok", None, "none"),
-        ({"prefill": {**NEVER_RUN, "finish_reason": "error"}, "attempt": {"outcome": "error"}}, "error", "decode", None),
+        (
+            {"prefill": {**NEVER_RUN, "finish_reason": "error"}, "attempt": {"outcome": "error"}},
+            "error",
+            "decode",
+            None,
+        ),
     ],
 )
 def test_one_that_ends_after_all_is_settled_as_it_ended(
@@ -291,7 +296,14 @@ def test_what_failed_or_was_broken_off_at_d_has_its_stage_with_and_without_a_pro
         turn = Run().feed(events).wait(100).turns()["p1"]
         if proxy or decode["finish_reason"] != "stop":
             assert (turn.status, turn.stage) == (status, stage)
-        times = [turn.prefill_ns, turn.prefill_queue_ns, turn.decode_ns, turn.handoff_ns, turn.ttft_ns, turn.duration_ns]
+        times = [
+            turn.prefill_ns,
+            turn.prefill_queue_ns,
+            turn.decode_ns,
+            turn.handoff_ns,
+            turn.ttft_ns,
+            turn.duration_ns,
+        ]
         assert all(at is None or at > 0 for at in times)
 
 
@@ -303,7 +315,12 @@ def test_times_that_a_turn_did_not_live_to_have_are_absent_and_none_is_negative(
     run = Run().feed([*pair.start(), pair.proxy.say(refused, 10), pair.p.say(backwards, 400)]).wait(100)
     rows = run.turns()
     (rejected,) = [row for row in rows.values() if row.reason == "rejected_by_frontend"]
-    assert (rejected.stage, rejected.ttft_ns, rejected.duration_ns, rejected.prefill_ns) == ("prefill", None, None, None)
+    assert (rejected.stage, rejected.ttft_ns, rejected.duration_ns, rejected.prefill_ns) == (
+        "prefill",
+        None,
+        None,
+        None,
+    )
     assert (rows["p9"].prefill_ns, rows["p9"].prefill_queue_ns) == (None, None)
     assert run.count("prefill_seconds") == 0
 
