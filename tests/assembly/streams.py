@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.assembly.talk import text
 from tests.builders import KEYS, Pair, read, request
 from turnscope.marks import Keys
-from turnscope.model import Event, Hold
-from turnscope.semconv import Direction, HoldKind, Leg, TransferState
+from turnscope.model import Event, Hold, Stuck
+from turnscope.semconv import Direction, HoldKind, Leg, StuckCause, TransferState
 
 TURN_MS = 2000
 OTHER = Keys(b"another secret")
@@ -33,7 +33,8 @@ class Stream(list[Event]):
 
 @st.composite
 def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
-    """Up to four turns of one session: fetched, local, failed, aborted, repeated, unattributed; faithful or edited."""
+    """Up to four turns of one session: fetched, local, failed, aborted, parked, sampled, repeated, unattributed;
+    faithful or edited."""
     events: list[Event] = []
     prompt, given = draw(st.integers(1, 2000)), None
     session = draw(st.sampled_from([name, name, None]))
@@ -51,6 +52,11 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             tokens[draw(st.integers(0, prompt - 1))] += 1
         if draw(st.booleans()):
             fields["computed_tokens"] = draw(st.one_of(st.none(), st.integers(-5, 2 * prompt)))
+        if draw(st.integers(0, 5)) == 0:
+            fields |= {"stats_sent": False, "finish_reason": draw(st.sampled_from(["abort", "error"]))}
+        if draw(st.integers(0, 7)) == 0:
+            cause = draw(st.sampled_from(list(StuckCause)))
+            events.append(pair.p.say(Stuck(request_id=f"p{n}", cause=cause, handle=given), at + 20))
         events += pair.turn(
             n,
             at_ms=at,
@@ -74,6 +80,10 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             state = draw(st.sampled_from(list(TransferState)))
             body = _read(f"p{n}", given.engine_id, given.request_id, state)
             events.append(pair.pw.say(body, at + 120))
+        if draw(st.integers(0, 5)) == 0:
+            # The same prompt again, as a second sample of the request.
+            sample = request(f"1_chatcmpl-{n}", prompt=prompt, handle_in=given)
+            events += [pair.p.say(sample, at + 410), pair.p.say(request(f"0_chatcmpl-{n}", prompt=prompt), at + 400)]
         if draw(st.integers(0, 9)) == 0:
             events += draw(st.sampled_from([pair.expired, pair.late_notice]))(f"d{n}", at + 1500)
         held = prompt + 1

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tests.assembly.run import Run
 from tests.builders import BLOCK_BYTES, MS, Pair, read, request
 from turnscope.assembly.turns import names_in
-from turnscope.model import Attempt, Event, Handle
+from turnscope.decode import codec
+from turnscope.model import Attempt, Event, Handle, Request
 from turnscope.semconv import Direction, Leg
 
 
@@ -65,6 +68,81 @@ def test_a_retry_is_one_turn_and_the_handle_went_with_the_first_attempt() -> Non
         assert run.count("transfer_bytes_total", "prefill-0", "reverse_fetch") == 75 * BLOCK_BYTES
 
 
+def test_what_the_given_up_attempt_moved_is_wasted_and_each_attempt_tells_how_it_went() -> None:
+    for named in (True, False):
+        pair = Pair()
+        events = [*pair.start(), *pair.turn("1", prompt=1000), *retried(pair, same_handle=False, named=named)]
+        run = Run().feed(events).wait(100)
+        turn = run.turns()["p2"]
+        first, second = turn.attempts_made
+        assert (first.number, first.final, first.path, first.status, first.stage) == (
+            1,
+            False,
+            "reverse_fetch",
+            "error",
+            "prefill",
+        )
+        assert (second.number, second.final, second.path, second.status, second.turn_id) == (
+            2,
+            True,
+            "recompute",
+            "ok",
+            turn.turn_id,
+        )
+        assert first.moved_bytes == turn.wasted_bytes == 75 * BLOCK_BYTES
+        assert (first.started_ns or 0) < (second.started_ns or 0)
+        assert run.count("wasted_bytes_total", "prefill-0", "reverse_fetch") == 75 * BLOCK_BYTES
+        assert (turn.fetched_tokens, turn.fetched_bytes) == (0, None), "and nothing was saved"
+
+
+def test_a_fetch_that_was_done_shows_even_where_the_failed_request_sent_no_statistics() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("1", prompt=1000), *retried(pair, same_handle=False, named=True)]
+    unsent = [
+        msgspec.structs.replace(e, body=msgspec.structs.replace(e.body, stats_sent=False))
+        if isinstance(e.body, Request) and e.body.request_id == "pA"
+        else e
+        for e in events
+    ]
+    first, _ = Run().feed(unsent).wait(100).turns()["p2"].attempts_made
+    assert (first.path, first.moved_bytes) == ("reverse_fetch", 75 * BLOCK_BYTES)
+
+
+def test_an_answered_turn_wasted_nothing_and_one_that_failed_all_it_had_read() -> None:
+    pair = Pair()
+    fine = Run().feed([*pair.start(), *pair.turn("1", prompt=1000)]).wait().turns()["p1"]
+    assert (fine.wasted_bytes, fine.attempts_made, fine.attempts) == (0, [], 1)
+    pair = Pair()
+    failed = pair.turn("1", prompt=1000, decode_finish="error", attempt={"outcome": "error", "error_stage": "decode"})
+    run = Run().feed([*pair.start(), *failed]).wait()
+    assert run.turns()["p1"].wasted_bytes == run.turns()["p1"].handoff_bytes == 63 * BLOCK_BYTES
+    assert run.count("wasted_bytes_total", "decode-0", "handoff") == 63 * BLOCK_BYTES
+    pair = Pair()
+    left = pair.turn("1", decode_finish="abort", attempt={"outcome": "cancelled", "error_stage": "decode"})
+    assert Run().feed([*pair.start(), *left]).wait().turns()["p1"].wasted_bytes == 0, "part of an answer was streamed"
+
+
+def test_a_second_request_to_d_for_the_same_prefill_is_the_answer_and_the_first_ones_handover_wasted() -> None:
+    pair = Pair()
+    events = pair.turn("1", prompt=1000)
+    handoff = pair.p_handle("1", 1000)
+    lost = request("dA", leg=Leg.DECODE, handle_in=handoff, finish_reason="error", added_mono_ns=401 * MS)
+    events += [
+        pair.d.say(lost, 420),
+        pair.dw.say(read(Direction.HANDOFF, local="dA", remote=("p", "p1"), bytes=63 * BLOCK_BYTES), 410),
+    ]
+    run = Run().feed([*pair.start(), *events]).wait()
+    turn = run.turns()["p1"]
+    assert (turn.status, turn.output_tokens, turn.decode_request_id) == ("ok", 200, "d1")
+    assert turn.wasted_bytes == 63 * BLOCK_BYTES
+
+
+def test_no_reads_were_seen_is_not_nothing_was_wasted() -> None:
+    pair = Pair()
+    events = [e for e in pair.turn("1") if e.emitter.kind != "worker"]
+    assert Run().feed([*pair.start(), *events]).wait().turns()["p1"].wasted_bytes is None
+
+
 def test_the_same_handle_again_is_a_duplicate_use() -> None:
     pair = Pair()
     events = [*pair.start(), *pair.turn("1", prompt=1000), *retried(pair, same_handle=True, named=True)]
@@ -120,7 +198,22 @@ def test_two_requests_with_the_same_header_are_two_turns_and_none_is_guessed() -
 def test_the_names_that_engines_make_of_a_header() -> None:
     assert names_in("chatcmpl-abc-1111aaaa") == ["abc"]
     assert names_in("cmpl-abc-0-1111aaaa") == ["abc-0", "abc"]
-    assert names_in("something-else") == []
+    assert names_in("0_chatcmpl-abc-1111aaaa") == names_in("11_chatcmpl-abc-1111aaaa") == ["abc"]
+    assert names_in("something-else") == names_in("0_something-else") == []
+
+
+def test_ids_of_any_length_join_by_the_handle_because_everybody_cuts_them_alike() -> None:
+    pair = Pair()
+    long = "chatcmpl-" + "x" * 2**20
+    sent = codec.encode([*pair.start(), *pair.turn(f"{long}-1"), *pair.turn(f"{long}-2", at_ms=5)], observed_ns=1)
+    run = Run().feed(codec.decode(sent).events).wait()
+    assert run.count("turns_total") == 2
+    assert {(t.join, t.has_prefill, t.has_decode, t.has_attempt) for t in run.turns().values()} == {
+        ("exact", True, True, True)
+    }
+    records = [r for block in sent.resource_logs for scope in block.scope_logs for r in scope.log_records]
+    told = {r.trace_id.hex() for r in records if r.event_name == "turnscope.request"}
+    assert told == {turn.turn_id for turn in run.turns().values()}, "a collector shards by the same key"
 
 
 def test_ttft_is_the_clients_and_never_a_sum_of_legs() -> None:

@@ -9,6 +9,7 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.assembly.possible import possible
 from tests.assembly.run import totals
 from tests.assembly.streams import disorder, traffic
 from tests.builders import MS, SECOND
@@ -85,6 +86,18 @@ def test_the_token_law_holds_for_every_turn_and_every_revision(data: st.DataObje
     assert turns
     assert [turn for turn in turns if not (law_holds(turn) and split_holds(turn))] == []
     assert all(legal(Path(turn.path), Reason(turn.reason)) for turn in turns)
+
+
+@many
+@given(st.data())
+def test_what_events_say_at_once_is_possible_evidence(data: st.DataObject) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    assembler = Assembler(AssemblySettings())
+    arrive(assembler, events, data.draw(pauses(len(events))))
+    turns = [assembler._turns.get(key) for key in assembler._state.old_turns]
+    assert turns
+    said = [assembler._closing._witness.evidence(turn) for turn in turns if turn is not None]
+    assert [evidence for evidence in said if not possible(evidence)] == []
 
 
 @many

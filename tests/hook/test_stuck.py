@@ -72,10 +72,7 @@ def test_a_load_that_is_not_queued_for_a_cause_we_do_not_know_is_still_said_to_b
 @pytest.mark.parametrize(
     ("request_", "settings"),
     [
-        (
-            fakes.Request("first", params={"do_remote_decode": True, "do_remote_prefill": False}),
-            {"bidirectional": False},
-        ),
+        (fakes.Request("first", params={"do_remote_decode": True}), {"bidirectional": False}),
         (fakes.Request("plain"), {"bidirectional": False}),
         (fakes.Request("small", params=fakes.handle("d0", "d", remote_num_tokens=63)), {"bidirectional": False}),
         (fakes.Request("d", params=fakes.handle("p0", "p", do_remote_prefill=True, do_remote_decode=False)), {}),

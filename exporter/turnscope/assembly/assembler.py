@@ -220,7 +220,10 @@ class Assembler:
     def _look_for_idle(self, emitter: EmitterState, before: dict[str, Idle], arrival_ns: int) -> None:
         for turn in self._standstill.beat(emitter, before, arrival_ns):
             self._closing.dirty.add(turn.turn_id)
-            self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
+            if turn.counted:
+                self._turns.put(turn)
+            else:
+                self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
             self._closing.show(turn)
 
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:

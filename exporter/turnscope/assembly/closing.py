@@ -157,9 +157,9 @@ class Closing:
         assert turn.stuck is not None
         prefill = turn.stuck.stage == "prefill"
         engine = self._engines.name(turn.prefill_engine_id if prefill else turn.decode_engine_id)
-        labels = engine, turn.stuck.stage, str(turn.stuck.cause)
+        labels = engine, str(turn.stuck.cause)
         self._ledger.count(f"stuck:{turn.turn_id}/{turn.stuck.cause}", [one("turnscope_stuck_total", *labels)])
-        if anchored(turn):
+        if anchored(turn) and not turn.counted:
             self._ledger.revise(turn=self._row(turn))
 
     def _build(self, turn: TurnState) -> Turn:

@@ -166,6 +166,15 @@ class Emitters:
         proxies = (self._state.emitters[proxy] for proxy in self._state.proxies)
         return self._listed(proxies, proxy_turn_id, now_ns) is not None
 
+    def idle_turn(self, turn_id: str, now_ns: int) -> bool:
+        """Whether an engine has a request of this turn that takes no step."""
+        return any(
+            idle.turn_id == turn_id
+            for emitter in self._state.emitters.values()
+            if emitter.idle and self.alive(emitter, now_ns)
+            for idle in emitter.idle.values()
+        )
+
     def _listed(self, emitters: Iterable[EmitterState], name: str | None, now_ns: int) -> int | None:
         for emitter in emitters:
             if name is not None and name in emitter.open and self.alive(emitter, now_ns):

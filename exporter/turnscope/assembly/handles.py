@@ -1,7 +1,7 @@
 """The life of each of D's handles: issued, held, given, read or not, released, lost, each with who observed it.
 
-Keyed by (D engine id, request id), hashed as for its hold; D's generation is payload. Steps only add up, so the order in
-which events arrive makes no difference.
+Keyed by (D engine id, request id), hashed as for its hold; D's generation is payload. Steps only add up, so the order
+in which events arrive makes no difference.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Handles:
                     note(hold_id(attempt.handle_out), HandleStep.ISSUED, Observer.PROXY, handle=attempt.handle_out)
             case Hold(kind=HoldKind.HOLD, phase=phase) if phase in _PHASES:
                 note(hold_id_of(engine_id, event.body.request_id), _PHASES[phase], Observer.DECODE, own=True)
-            case Transfer(direction=Direction.REVERSE_FETCH) as read if (
-                read.remote_engine_id and read.remote_request_id
-            ):
-                note(hold_id_of(read.remote_engine_id, read.remote_request_id), _READS[read.state], Observer.PREFILL)
+            case Transfer(direction=Direction.REVERSE_FETCH) as read:
+                holder, held = read.remote_engine_id, read.remote_request_id
+                if holder and held:
+                    note(hold_id_of(holder, held), _READS[read.state], Observer.PREFILL)
         return changed
 
     def lost(self, key: str, wall_ns: int) -> None:

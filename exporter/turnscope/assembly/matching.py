@@ -49,8 +49,8 @@ class Matching:
         return NoMatch.NO_LEG
 
     def prefill_of(self, turn: TurnState) -> TurnState | None:
-        """The turn whose answer this request to D made, though nothing was handed over: of the same client's id, and the
-        only one on either side."""
+        """The turn whose answer this request to D made, though nothing was handed over: of the same client's id, and
+        the only one on either side."""
         leg = turn.prefill
         if leg is None or not self._turns.handed_nothing(turn):
             return None

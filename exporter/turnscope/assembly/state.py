@@ -8,7 +8,7 @@ from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.nodes import NodeState
 from turnscope.assembly.sequence import Sequence
 from turnscope.marks import Shared
-from turnscope.model import Attempt, Digest, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
+from turnscope.model import Attempt, Digest, Emitter, Engine, Handle, HoldRecord, HoldUse, Request, Transfer, Turn
 from turnscope.semconv import ContinuityEvidence, HoldKind, StuckCause
 
 
@@ -174,6 +174,8 @@ class StandsStill(msgspec.Struct, kw_only=True):
     request_id: str
     wall_ns: int
     """Since when, as far as known."""
+    handle: Handle | None = None
+    """D's, that was to be read."""
 
 
 class TurnState(msgspec.Struct, kw_only=True):

@@ -26,7 +26,11 @@ class Standstill:
         news = turn.stuck is None or turn.stuck.cause is StuckCause.UNKNOWN
         if news:
             turn.stuck = StandsStill(
-                stage="prefill", cause=body.cause, request_id=body.request_id, wall_ns=event.wall_ns
+                stage="prefill",
+                cause=body.cause,
+                request_id=body.request_id,
+                wall_ns=event.wall_ns,
+                handle=body.handle,
             )
         return news
 
@@ -41,7 +45,7 @@ class Standstill:
             if arrival_ns - idle.since_ns < self._settings.stuck_ns:
                 continue
             turn = self._turns.open(idle.turn_id, arrival_ns)
-            if turn.stuck is None and not turn.counted:
+            if turn.stuck is None:
                 self._mark(turn, emitter, request_id, idle)
                 found.append(turn)
         return found

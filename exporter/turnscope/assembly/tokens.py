@@ -63,8 +63,8 @@ def split(request: Request, reads: Sequence[Transfer], *, has_handle: bool) -> S
     """The split by what was seen of the leg's reverse fetch.
 
     A load that failed brought nothing: what was to be fetched was computed, or, where the engine failed the request,
-    nothing is known to have been; the same of a request that ended before its first token. External tokens are fetched only if a handle was given and not all its ranks
-    answered it with a mere notice.
+    nothing is known to have been; the same of a request that ended before its first token. External tokens are fetched
+    only if a handle was given and not all its ranks answered it with a mere notice.
     """
     numbers = reported(request)
     prompt = max(0, request.input_tokens)

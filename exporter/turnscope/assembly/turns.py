@@ -45,6 +45,8 @@ def given_handle(turn: TurnState) -> Handle | None:
         return turn.prefill.request.handle_in
     if turn.hold_use is not None:
         return turn.hold_use.handle
+    if turn.stuck is not None and turn.stuck.handle is not None:
+        return turn.stuck.handle
     return turn.attempt.handle_given if turn.attempt is not None else None
 
 
@@ -207,6 +209,8 @@ class Turns:
                     self._prefill_is(turn, transfer.remote_engine_id, transfer.remote_request_id)
                     if turn.decode_request_id is None and transfer.request_id:
                         turn.decode_engine_id, turn.decode_request_id = engine_id, transfer.request_id
+            case Stuck() as stuck:
+                self._prefill_is(turn, engine_id, stuck.request_id)
             case Attempt() as attempt:
                 turn.attempt = attempt
                 if attempt.prefill is None and attempt.x_request_id is not None:
@@ -302,6 +306,8 @@ class Turns:
         if self._emitters.open_since(turn.decode_engine_id, turn.decode_request_id, now_ns) is not None:
             return True
         if turn.attempt is not None and self._emitters.open_turn(turn.attempt.proxy_turn_id, now_ns):
+            return True
+        if self._emitters.idle_turn(turn.turn_id, now_ns):
             return True
         return self._waits_for_decode(turn, now_ns)
 

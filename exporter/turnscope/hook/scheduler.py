@@ -182,9 +182,8 @@ class SchedulerWatch:
     def _turn(self, request: Any) -> str:
         """The turn's id: D's request is named by P's."""
         added = self._open.get(request.request_id)
-        remote = (
-            handle(request.kv_transfer_params) if added is not None and _leg(_Added(*added)) is Leg.DECODE else None
-        )
+        decodes = added is not None and _leg(_Added(*added)) is Leg.DECODE
+        remote = handle(request.kv_transfer_params) if decodes else None
         if remote is not None:
             return turn_key(remote.engine_id, remote.request_id).hex()
         return turn_key(self.engine.id, text(request.request_id) or "").hex()

@@ -1,0 +1,331 @@
+"""Turns that stand still: named with their stage and cause, while the engine's own gauges show nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.assembly.run import Run
+from tests.builders import MS, SECOND, D, P, Pair, read, request
+from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.model import Attempt, Event, Request, Revision, Stuck
+from turnscope.semconv import Direction, Leg, StuckCause, TransferState
+
+KNOWN = [cause for cause in StuckCause if cause is not StuckCause.UNKNOWN]
+NEVER_RUN: dict[str, Any] = {"stats_sent": False, "external_tokens": 1199, "finish_reason": "abort"}
+"""What an engine reports of a request that it admitted and never ran: the split it set out to make."""
+
+
+def two(pair: Pair, *, at_ms: int = 5000, **fields: Any) -> list[Event]:
+    """A turn, and a second one that is given its handle."""
+    first = [*pair.start(), *pair.turn("1", prompt=1000)]
+    return [*first, *pair.turn("2", at_ms=at_ms, prompt=1250, given=pair.handle("1", 1199), **fields)]
+
+
+def parked(pair: Pair, cause: StuckCause = StuckCause.LOAD_FAILED, at_ms: int = 5010) -> Event:
+    """P says that it will never run p2."""
+    body = Stuck(request_id="p2", cause=cause, promised_tokens=1199, handle=pair.handle("1", 1199))
+    return pair.p.say(body, at_ms)
+
+
+def first_turn(pair: Pair) -> list[Event]:
+    return [*pair.start(), *pair.turn("1", prompt=1000)]
+
+
+def beats(pair: Pair, begin_s: int, until_s: int, **idle: tuple[str, tuple[str, str]]) -> list[Event]:
+    """A heartbeat of every process each 10 s; ``p`` and ``d`` list one idle request each: (request, its turn)."""
+    events = []
+    for at in range(begin_s * 1000, until_s * 1000, 10_000):
+        for process, name in ((pair.p, "p"), (pair.d, "d")):
+            found = idle.get(name)
+            events.append(process.beat(at, idle={found[0]: found[1]} if found is not None else None))
+        events += [process.beat(at) for process in pair.processes if process not in (pair.p, pair.d)]
+    return events
+
+
+@pytest.mark.parametrize("cause", KNOWN)
+def test_a_broken_promise_is_stuck_at_once_with_its_cause_and_adds_nothing_to_turns(cause: StuckCause) -> None:
+    pair = Pair()
+    run = Run().feed([*first_turn(pair), parked(pair, cause), pair.p.beat(5020, open=["p2"])]).wait(0)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.stuck_cause, turn.path, turn.reason) == (
+        "stuck",
+        "prefill",
+        cause,
+        "unknown",
+        "stuck",
+    )
+    assert run.count("stuck_total", "prefill-0", cause) == 1
+    assert run.count("turns_total", "prefill-0", "unknown") == 0
+    assert run.sample("turns_open", "stuck") == 1
+    assert run.assembler.status(run.now_ns).stuck_causes == {cause: 1}
+    assert (turn.prefill_ns, turn.decode_ns, turn.ttft_ns, turn.duration_ns) == (None, None, None, None)
+
+
+def test_where_the_feature_is_off_the_reason_says_so_and_the_status_that_it_is_stuck() -> None:
+    pair = Pair(msgspec.structs.replace(P, bidirectional=False))
+    run = Run().feed([*first_turn(pair), parked(pair, StuckCause.BIDIRECTIONAL_OFF)]).wait(0)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.reason, turn.stuck_cause) == ("stuck", "feature_off_prefill", "bidirectional_off")
+
+
+def test_it_is_not_counted_while_the_engine_still_has_it_and_once_when_it_is_given_up() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*first_turn(pair), parked(pair), *beats(pair, 10, 900, p=("p2", ("p", "p2")))]).wait(1)
+    assert run.count("turns_ended_total", "prefill-0", "stuck") == 0
+    assert run.turns()["p2"].revision == 1
+    left = request("p2", prompt=1250, handle_in=pair.handle("1", 1199), added_mono_ns=5000 * MS, **NEVER_RUN)
+    run.feed([pair.p.say(left, 901_000)]).wait(20)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.stuck_cause, turn.revision) == ("stuck", "prefill", "load_failed", 2)
+    assert (turn.fetched_tokens, turn.path) == (None, "unknown"), "what it set out to fetch it never did"
+    assert run.count("turns_ended_total", "prefill-0", "stuck") == 1
+    assert run.count("stuck_total", "prefill-0") == 1
+    assert run.sample("turns_open", "stuck") == 0
+
+
+@pytest.mark.parametrize(
+    ("ends", "status", "stage", "reason"),
+    [
+        ({"fetched": 1199}, "ok", None, "none"),
+        (
+            {"prefill": {**NEVER_RUN, "finish_reason": "error"}, "attempt": {"outcome": "error"}},
+            "error",
+            "decode",
+            None,
+        ),
+    ],
+)
+def test_one_that_ends_after_all_is_settled_as_it_ended(
+    ends: dict[str, Any], status: str, stage: str | None, reason: str | None
+) -> None:
+    pair = Pair()
+    run = Run().feed([*two(pair, at_ms=40_000, **ends), parked(pair)]).wait(20)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.stuck_cause) == (status, stage, None)
+    assert reason in (None, turn.reason)
+    assert run.count("turns_ended_total", "prefill-0", "stuck") == 0
+    assert run.count("turns_total") == 2
+
+
+def test_one_whose_engine_dies_is_counted_as_stuck_and_not_as_a_fragment() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*first_turn(pair), parked(pair), pair.p.beat(6000, open=["p2"])]).wait(200)
+    assert run.turns()["p2"].status == "stuck"
+    assert run.count("turns_ended_total", "prefill-0", "stuck") == 1
+    assert run.count("fragments_total") == 0
+
+
+def test_a_client_that_gives_up_on_a_stuck_turn_leaves_it_stuck_and_not_cancelled() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    given = pair.handle("1", 1199)
+    gave_up = Attempt(
+        proxy_turn_id="t2",
+        session_id="s",
+        x_request_id="abc",
+        handle_given=given,
+        outcome="cancelled",
+        error_stage="prefill",
+        prefill_start_ns=0,
+    )
+    leg = request("p2", prompt=1250, handle_in=given, added_mono_ns=5000 * MS, **NEVER_RUN)
+    events = [*first_turn(pair), parked(pair), *pair.beats(65_000, 10_000)]
+    run = Run().feed([*events, pair.p.say(leg, 65_000), pair.proxy.say(gave_up, 65_000)]).wait(20)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.reason, turn.has_attempt) == ("stuck", "prefill", "stuck", True)
+    assert run.count("turns_ended_total", "prefill-0", "cancelled") == 0
+
+
+def test_what_no_hook_saw_the_cause_of_is_stuck_after_the_limit_at_the_stage_where_it_stands() -> None:
+    read_done = [Direction.HANDOFF, TransferState.DONE]
+    for where, reads, stage in (
+        ({"p": ("p2", ("p", "p2"))}, [], "prefill"),
+        ({"d": ("d2", ("p", "p2"))}, [], "handoff"),
+        ({"d": ("d2", ("p", "p2"))}, read_done, "decode"),
+    ):
+        pair = Pair(proxy=False)
+        events = pair.start()
+        if "d" in where:
+            events.append(pair.p.say(request("p2", handle_out=pair.p_handle("2", 1000)), 9000))
+        if reads:
+            events.append(pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1), 9500))
+        run = Run().feed([*events, *beats(pair, 10, 330, **where)]).wait(1)
+        turn = run.turns()["p2"]
+        assert (turn.status, turn.stage, turn.stuck_cause) == ("stuck", stage, "unknown")
+        assert run.count("stuck_total", "prefill-0" if stage == "prefill" else "decode-0", "unknown") == 1
+        assert run.count("turns_total") == 0
+
+
+def test_one_that_was_counted_before_it_was_found_is_revised() -> None:
+    pair = Pair(proxy=False)
+    prefill = pair.p.say(request("p2", handle_out=pair.p_handle("2", 1000)), 9000)
+    run = Run().feed([*pair.start(), prefill]).wait(100)
+    assert (run.turns()["p2"].status, run.count("turns_total")) == ("ok", 1)
+    run.feed(beats(pair, 120, 460, d=("d2", ("p", "p2")))).wait(1)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.revision) == ("stuck", "handoff", 2)
+    assert run.count("turns_total") == 1
+
+
+def test_a_request_at_d_that_nothing_else_tells_of_is_a_gauge_and_no_turn() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), *beats(pair, 10, 330, d=("d2", ("p", "p2")))]).wait(1)
+    assert run.sample("turns_open", "stuck") == 1
+    assert run.turns() == {}
+
+
+def test_a_long_answer_that_goes_on_is_not_stuck_and_one_that_moves_again_is_not_any_more() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), pair.p.say(request("p2", handle_out=pair.p_handle("2", 1000)), 9000)])
+    run.feed([pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1), 9500)])
+    run.feed([process.beat(at, open=["d2"]) for at in range(10_000, 900_000, 10_000) for process in (pair.p, pair.d)])
+    assert run.sample("turns_open", "stuck") == 0
+    run.feed(beats(pair, 900, 1230, d=("d2", ("p", "p2"))))
+    assert run.sample("turns_open", "stuck") == 1
+    run.feed([pair.d.beat(1_230_000, open=["d2"])])
+    assert run.sample("turns_open", "stuck") == 0
+    body = request("d2", leg=Leg.DECODE, handle_in=pair.p_handle("2", 1000), added_mono_ns=9000 * MS)
+    run.feed([pair.d.say(body, 1_240_000)]).wait(20)
+    assert (run.turns()["p2"].status, run.turns()["p2"].stuck_cause) == ("ok", None)
+
+
+def test_a_pause_shorter_than_the_limit_makes_nothing_stuck() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), *beats(pair, 10, 300, p=("p2", ("p", "p2")))])
+    assert (run.sample("turns_open", "stuck"), run.sample("turns_open", "running")) == (0, 1)
+
+
+def test_a_request_that_never_ran_fetched_nothing_even_where_nobody_said_that_it_was_parked() -> None:
+    pair = Pair()
+    events = two(pair, prefill=NEVER_RUN, attempt={"outcome": "cancelled", "error_stage": "prefill"})
+    turn = Run().feed(events).wait().turns()["p2"]
+    assert (turn.status, turn.stage) == ("cancelled", "prefill")
+    assert (turn.path, turn.reason, turn.fetched_tokens, turn.computed_tokens) == ("unknown", "other", None, None)
+    assert turn.reported_external_tokens == 1199
+
+
+def test_one_that_waited_past_the_limit_and_was_given_up_is_stuck_although_its_heartbeats_were_lost() -> None:
+    for lasted_s, status in ((299, "cancelled"), (301, "stuck")):
+        pair = Pair(proxy=False)
+        given = pair.handle("1", 1199)
+        leg = request("p2", prompt=1250, handle_in=given, added_mono_ns=5000 * MS, **NEVER_RUN)
+        run = Run().feed([*first_turn(pair), pair.p.say(leg, 5000 + lasted_s * 1000)]).wait(100)
+        turn = run.turns()["p2"]
+        assert (turn.status, turn.stage) == (status, "prefill")
+
+
+def test_the_attempt_that_got_stuck_is_one_attempt_and_the_retry_that_was_answered_makes_the_turn_ok() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    given = pair.handle("1", 1199)
+    stuck = Stuck(request_id="pA", cause=StuckCause.HOST_BUFFER, handle=given)
+    timed_out = Attempt(
+        proxy_turn_id="t2", final=False, session_id="s", handle_given=given, outcome="error", error_stage="prefill"
+    )
+    leg = request("pA", prompt=1250, handle_in=given, added_mono_ns=5000 * MS, **NEVER_RUN)
+    events = [*first_turn(pair), pair.p.say(stuck, 5010), *pair.beats(35_000, 10_000)]
+    events += [pair.p.say(leg, 35_000), pair.proxy.say(timed_out, 35_000)]
+    events += pair.turn("2", at_ms=35_100, prompt=1250, attempt={"number": 2})
+    run = Run().feed(events).wait(100)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.attempts, turn.reason) == ("ok", 2, "handle_consumed_by_retry")
+    assert [(a.number, a.status, a.stage) for a in turn.attempts_made] == [(1, "stuck", "prefill"), (2, "ok", None)]
+    assert run.count("turns_total") == 2
+    assert run.count("stuck_total", "prefill-0", "host_buffer") == 1
+
+
+def test_a_turn_that_follows_a_stuck_one_names_it_as_its_cause() -> None:
+    pair = Pair()
+    events = [*first_turn(pair), parked(pair)]
+    leg = request("p2", prompt=1250, session_id="s", handle_in=pair.handle("1", 1199), **NEVER_RUN)
+    events += [pair.p.say(leg, 9000), *pair.beats(80_000, 10_000), *pair.turn("3", at_ms=80_000, prompt=1250)]
+    assert Run().feed(events).wait(20).turns()["p3"].reason == "previous_turn_aborted"
+
+
+def test_after_a_restart_it_is_still_known_and_counted_no_second_time() -> None:
+    pair = Pair(proxy=False)
+    begun = [*first_turn(pair), parked(pair), *beats(pair, 10, 60, p=("p2", ("p", "p2")))]
+    leg = request("p2", prompt=1250, handle_in=pair.handle("1", 1199), added_mono_ns=5000 * MS, **NEVER_RUN)
+    events = [*begun, pair.p.say(leg, 65_000)]
+    whole = Run().feed(events).wait(20)
+    crashed = Run().feed(begun).wait(0)
+    saved, again = crashed.assembler.snapshot(), Run()
+    again.assembler = Assembler(AssemblySettings())
+    again.assembler.restore(saved)
+    again.now_ns = crashed.now_ns
+    again.feed(events[len(begun) :]).wait(20)
+    assert again.turns()["p2"] == whole.turns()["p2"]
+    again.facts = crashed.facts + again.facts
+    assert again.counters() == whole.counters()
+    replayed = Run()
+    for key in whole.keys:
+        replayed.assembler.mark_counted(key, 0)
+    replayed.feed(begun).wait(0)
+    assert replayed.keys == []
+    assert [f.turn.status for f in replayed.facts if isinstance(f, Revision) and f.turn] == ["stuck", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("decode", "reads", "attempt", "status", "stage"),
+    [
+        ({"finish_reason": "abort"}, None, {"outcome": "cancelled"}, "cancelled", "decode"),
+        ({"finish_reason": "error"}, TransferState.FAILED, {"outcome": "error"}, "error", "handoff"),
+        ({"finish_reason": "error"}, TransferState.HANDSHAKE_FAILED, {"outcome": "ok"}, "error", "handoff"),
+        ({"finish_reason": "error"}, None, {"outcome": "ok"}, "error", "decode"),
+        ({"finish_reason": "stop"}, None, {"outcome": "error", "error_stage": "decode"}, "error", "decode"),
+    ],
+)
+def test_what_failed_or_was_broken_off_at_d_has_its_stage_with_and_without_a_proxy(
+    decode: dict[str, Any], reads: TransferState | None, attempt: dict[str, Any], status: str, stage: str
+) -> None:
+    for proxy in (True, False):
+        pair = Pair(proxy=proxy)
+        events = [*pair.start(), *pair.turn("1", attempt=attempt)]
+        events = [
+            msgspec.structs.replace(e, body=msgspec.structs.replace(e.body, **decode))
+            if isinstance(e.body, Request) and e.body.leg is Leg.DECODE
+            else e
+            for e in events
+        ]
+        if reads is not None:
+            body = read(Direction.HANDOFF, local="d1", remote=("p", "p1"), state=reads)
+            events = [e for e in events if e.emitter != pair.dw.emitter] + [pair.dw.started(), pair.dw.say(body, 450)]
+        turn = Run().feed(events).wait(100).turns()["p1"]
+        if proxy or decode["finish_reason"] != "stop":
+            assert (turn.status, turn.stage) == (status, stage)
+        times = [
+            turn.prefill_ns,
+            turn.prefill_queue_ns,
+            turn.decode_ns,
+            turn.handoff_ns,
+            turn.ttft_ns,
+            turn.duration_ns,
+        ]
+        assert all(at is None or at > 0 for at in times)
+
+
+def test_times_that_a_turn_did_not_live_to_have_are_absent_and_none_is_negative() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    refused = Attempt(proxy_turn_id="t1", prefill_status=400, status_code=400, outcome="error", error_stage="prefill")
+    backwards = request("p9", added_mono_ns=900 * MS, scheduled_mono_ns=800 * MS)
+    run = Run().feed([*pair.start(), pair.proxy.say(refused, 10), pair.p.say(backwards, 400)]).wait(100)
+    rows = run.turns()
+    (rejected,) = [row for row in rows.values() if row.reason == "rejected_by_frontend"]
+    assert (rejected.stage, rejected.ttft_ns, rejected.duration_ns, rejected.prefill_ns) == (
+        "prefill",
+        None,
+        None,
+        None,
+    )
+    assert (rows["p9"].prefill_ns, rows["p9"].prefill_queue_ns) == (None, None)
+    assert run.count("prefill_seconds") == 0
+
+
+def test_a_limit_of_its_own_can_be_set() -> None:
+    pair = Pair(proxy=False, d=D)
+    run = Run(AssemblySettings(stuck_ns=20 * SECOND)).feed([*pair.start(), *beats(pair, 10, 50, p=("p2", ("p", "p2")))])
+    assert run.sample("turns_open", "stuck") == 1
