@@ -234,6 +234,17 @@ def test_what_are_no_token_ids_is_unverifiable() -> None:
     assert [unverifiable(hashing.of(request)) for request in (strange, short)] == ["strange_ids"] * 2
 
 
+def test_an_engine_whose_requests_do_not_tell_it_all_still_has_its_requests_told() -> None:
+    hashing, request = Hashing(), fakes.Request(prompt=100)
+    del request.mm_features
+    hashing.end(request)
+    events = hashing.events()
+    assert [type(event).__name__ for event in events] == ["Request", "Digest"]
+    assert unverifiable(events[1]) == "unsupported"  # type: ignore[arg-type]
+    assert hashing.watched.guard.errors == 0
+    assert hashing.digests.waiting_tokens == 0
+
+
 # --- what waits ---------------------------------------------------------------------------------------
 def test_what_waits_is_bounded_in_tokens_and_what_is_too_much_is_said() -> None:
     hashing = Hashing(limit=1000)
