@@ -191,7 +191,7 @@ def test_one_model_is_the_same_under_any_path_and_another_shape_is_another() -> 
     assert digest_facts(config(num_hidden_layers=4)).model != digest_facts(config()).model
 
 
-@pytest.mark.parametrize(("said", "stops"), [(None, ()), (7, (7,)), ([9, 7], (7, 9)), ([None, -1, "x"], ())])
+@pytest.mark.parametrize(("said", "stops"), [(None, ()), (7, (7,)), ([9, 7], (7, 9)), ([None, -1, "x", 2**32], ())])
 def test_the_ids_that_end_a_message_are_the_models(said: Any, stops: tuple[int, ...]) -> None:
     assert digest_facts(config(eos_token_id=said)).stops == stops
 
