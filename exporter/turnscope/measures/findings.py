@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnscope.measures import checks_flow, checks_hooks, checks_settings, checks_sidecar
+from turnscope.measures import checks_flow, checks_hooks, checks_settings, checks_sidecar, checks_turns
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 
@@ -40,6 +40,9 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.rejected_by_frontend,
     checks_flow.stuck,
     checks_flow.suspicious,
+    checks_turns.nothing_handed_over,
+    checks_turns.pair_fails,
+    checks_turns.unexplained,
     checks_sidecar.journal_fails,
     checks_sidecar.store_fails,
     checks_sidecar.traces_fail,
