@@ -122,7 +122,10 @@ class Assembler:
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
+        replaced = self._engines.replaces(event)
         restarted = self._engines.see(event, arrival_ns)
+        if replaced is not None:
+            self._lose(replaced, None, event.wall_ns, arrival_ns)
         if event.engine is not None:
             if begins:
                 self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
@@ -304,9 +307,6 @@ class Assembler:
         engine = self._engines.get(event.engine.id if event.engine else None)
         if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
             return
-        replaced = self._engines.replaces(event) if body.state == "started" else None
-        if replaced is not None:
-            self._lose(replaced, None, event.wall_ns, arrival_ns)
         if body.state == "stopping" and event.emitter.kind == "engine":
             engine.stopped = True
             self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
