@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-<<<<<<< HEAD
 from turnscope.semconv import Reason, Status, diverges_in
-from turnscope.store.totals import Totals
-=======
-from turnscope.semconv import Reason, Status
 from turnscope.store.fates import Fate
->>>>>>> c4a10146dea97d839e487049efadd5810678a1a9
 from turnscope_app import text, words
 
 MOST_WARNINGS: Final = 3

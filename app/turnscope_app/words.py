@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-<<<<<<< HEAD
-from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
-=======
-from turnscope.semconv import Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Divergence, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
->>>>>>> c4a10146dea97d839e487049efadd5810678a1a9
 
 NOT_MEASURED: Final = "not measured"
 UNATTRIBUTED: Final = "Turns without a session id"
@@ -190,7 +186,6 @@ SUSPICIONS: Final[dict[str, Word]] = {
     ),
 }
 
-<<<<<<< HEAD
 DIVERGENCES: Final[dict[str, str]] = {
     Divergence.EDITED: "edited",
     Divergence.REMOVED: "left out",
@@ -201,14 +196,9 @@ DIVERGENCES: Final[dict[str, str]] = {
     Divergence.REASONING_STRIPPED: "the answer without its reasoning",
 }
 
-HOLD_OUTCOMES: Final[dict[str, Word]] = {
-    HoldOutcome.READ: Word("Fetched by the next turn", "read", "A later turn read the kept blocks: the hold paid off."),
-    HoldOutcome.NOTIFIED: Word(
-=======
 FATES: Final[dict[str, Word]] = {
     Fate.READ: Word("Fetched by the next turn", "read", "A later turn read the kept blocks: the hold paid off."),
     Fate.NOTIFIED: Word(
->>>>>>> c4a10146dea97d839e487049efadd5810678a1a9
         "Released early",
         "notified",
         "The next turn did not need the blocks (it had them, or too little was missing) and let them go.",

@@ -306,7 +306,6 @@ def test_the_story_says_how_a_turn_ended_and_what_was_kept() -> None:
     assert stories.kept(_row()).startswith("No blocks were kept")
 
 
-<<<<<<< HEAD
 def test_where_a_request_diverges_is_told_with_its_evidence() -> None:
     edited = _row(
         diverged_message=0,
@@ -325,7 +324,8 @@ def test_where_a_request_diverges_is_told_with_its_evidence() -> None:
     model = _row(diverged_role="model", diverged_kind="edited", diverged_evidence="names")
     assert stories.parted(model) == "The request diverges from the turn before in the model (edited)."
     assert stories.parted(_row()) == ""
-=======
+
+
 def _kept(fate: str, **changes: Any) -> str:
     left: dict[str, Any] = {"left_hold_id": "h", "hold_seen": True, "hold_tokens": 952, "hold_held_ns": 30 * SECOND}
     return stories.kept(_row(**{**left, "hold_fate": fate, **changes}))
@@ -371,7 +371,6 @@ def test_turns_past_the_proxy_are_explained_where_a_proxy_reports(
     assert told.startswith("3 turns came without a session id.")
     assert ("through the proxy" in told) == (said is not None)
     assert said is None or said in told
->>>>>>> c4a10146dea97d839e487049efadd5810678a1a9
 
 
 def test_an_unknown_word_does_not_break_a_story() -> None:

@@ -6,12 +6,8 @@ from enum import StrEnum
 
 import pytest
 
-<<<<<<< HEAD
 from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
-=======
-from turnscope.semconv import HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
->>>>>>> c4a10146dea97d839e487049efadd5810678a1a9
 from turnscope_app import text, words
 
 
@@ -35,10 +31,10 @@ def test_every_word_has_a_story_and_no_other_has(vocabulary: type[StrEnum], tabl
     assert len({word.plain for word in table.values()}) == len(table)
 
 
-<<<<<<< HEAD
 def test_every_kind_of_divergence_has_its_words() -> None:
     assert set(words.DIVERGENCES) == set(Divergence)
-=======
+
+
 @pytest.mark.parametrize("table", [words.PATHS, words.REASONS, words.SUSPICIONS, words.STATUSES, words.SOURCES])
 def test_every_word_names_its_value_in_metrics_and_traces(table: dict[str, words.Word]) -> None:
     assert {word.value for word in table.values()} == {str(value) for value in table}
@@ -47,7 +43,6 @@ def test_every_word_names_its_value_in_metrics_and_traces(table: dict[str, words
 def test_every_fate_names_the_holds_outcome_in_metrics_and_traces() -> None:
     for fate, word in words.FATES.items():
         assert word.value == fate or (word.value == HoldOutcome.TTL and fate not in set(HoldOutcome))
->>>>>>> c4a10146dea97d839e487049efadd5810678a1a9
 
 
 def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:
