@@ -8,13 +8,15 @@ from typing import Final
 import msgspec
 
 from turnscope.assembly import counts, status
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.emitters import STOPPED, Emitters
-from turnscope.assembly.engines import Engines
+from turnscope.assembly.engines import End, Engines
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.holds import EXPIRED, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.matching import Matching, NoMatch
+from turnscope.assembly.moments import moment
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import EmitterState, State, TurnState
@@ -59,13 +61,22 @@ class Assembler:
         self._ledger = Ledger(state.counted)
         self._emitters = Emitters(state, settings, self._ledger)
         self._engines = Engines(state, settings)
+        self._clocks = Clocks(state)
         self._turns = Turns(state, settings, self._emitters)
-        self._settler = Settler(state, settings, self._engines)
+        self._settler = Settler(state, settings, self._engines, self._clocks)
         self._holds = Holds(state, settings, self._engines, self._settler, self._turns)
         self._matching = Matching(state, self._turns)
-        suspicions = Suspicions(state, settings, self._engines, self._settler)
+        suspicions = Suspicions(state, settings, self._engines, self._settler, self._clocks)
         self._closing = Closing(
-            state, settings, self._ledger, self._engines, self._turns, self._settler, self._holds, suspicions
+            state,
+            settings,
+            self._ledger,
+            self._engines,
+            self._turns,
+            self._settler,
+            self._holds,
+            suspicions,
+            self._clocks,
         )
         self._due: list[tuple[int, str, str]] = []
         self._queued: dict[tuple[str, str], int] = {}
@@ -90,12 +101,15 @@ class Assembler:
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
+        if isinstance(event.body, (Heartbeat, EngineState)):
+            self._clocks.see(emitter, event, arrival_ns)
         restarted = self._engines.see(event, arrival_ns)
         if event.engine is not None:
             if begins:
                 self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
             if restarted:
-                self._lose(event.engine.id, event.engine.generation, event.wall_ns, arrival_ns)
+                end = End(event.wall_ns, moment(event))
+                self._lose(event.engine.id, event.engine.generation, end, arrival_ns)
             elif isinstance(event.body, EngineState):
                 self._engine_says(event, event.body, arrival_ns)
         self._apply(event, emitter, arrival_ns)
@@ -177,7 +191,7 @@ class Assembler:
         attempt = turn.attempt
         assert attempt is not None
         del self._state.turns[turn.turn_id]
-        target.attempt, target.join = attempt, "inferred"
+        target.attempt, target.attempt_clock, target.join = attempt, turn.attempt_clock, "inferred"
         self._settler.forget(turn.turn_id)
         self._settler.attempt(target, attempt, turn.last_ns)
         self._closing.dirty.add(target.turn_id)
@@ -214,12 +228,12 @@ class Assembler:
             return
         if body.state == "stopping" and event.emitter.kind == "engine":
             engine.stopped = True
-            self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
+            self._lose(event.engine.id, None, End(event.wall_ns, moment(event)), arrival_ns)
         elif body.state not in STOPPED:
             engine.stopped = False
 
-    def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
-        for hold in self._holds.lose(engine_id, survivor, wall_ns):
+    def _lose(self, engine_id: str, survivor: str | None, end: End, now_ns: int) -> None:
+        for hold in self._holds.lose(engine_id, survivor, end):
             self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
 
     # --- time -----------------------------------------------------------------------------------------
@@ -278,8 +292,8 @@ class Assembler:
             self._push(silent_from, ENGINE, engine_id)
             return
         engine.silent = True
-        wall_ns = engine.last_wall_ns + self._settings.engine_lost_ns
-        self._lose(engine_id, None, wall_ns, due_ns)
+        # It ended some time after it was last heard: nothing tells when.
+        self._lose(engine_id, None, End(engine.last_wall_ns, engine.last), due_ns)
 
     def _prune(self) -> None:
         state = self._state
@@ -294,6 +308,7 @@ class Assembler:
         for key in [k for k, since in state.counted.items() if since < old]:
             del state.counted[key]
         self._settler.prune(state.now_ns)
+        self._clocks.prune(old)
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:
@@ -306,7 +321,7 @@ class Assembler:
 
     def status(self, now_ns: int) -> AssemblyStatus:
         """What is known of the sources."""
-        return status.build(self._state, self._settings, self._engines, now_ns)
+        return status.build(self._state, self._settings, self._engines, self._clocks, now_ns)
 
     # --- restart --------------------------------------------------------------------------------------
     def mark_counted(self, key: str, arrival_ns: int) -> None:

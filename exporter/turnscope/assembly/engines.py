@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import EngineState, State
 from turnscope.catalog import NO_ENGINE
@@ -29,6 +30,13 @@ def _facts(engine: Engine) -> Engine:
     return msgspec.structs.replace(engine, rank=None, role=_role(engine))
 
 
+class End(NamedTuple):
+    """When an engine's start was found to have ended."""
+
+    wall_ns: int
+    at: Moment | None
+
+
 class Engines:
     """The registry. Names: the configured one, else role and ordinal; an engine that restarts keeps its name."""
 
@@ -41,7 +49,7 @@ class Engines:
         engine = event.engine
         if engine is None:
             return False
-        known = self._state.engines.get(engine.id)
+        known, clock = self._state.engines.get(engine.id), clock_of(event.emitter)
         if known is None:
             name = self._name(engine, event.emitter.host)
             self._state.names[name] = engine.id
@@ -51,17 +59,23 @@ class Engines:
                 host=event.emitter.host,
                 last_ns=arrival_ns,
                 last_wall_ns=event.wall_ns,
+                last_clock=clock,
+                last_mono_ns=event.mono_ns,
+                begun=moment(event),
                 starts={engine.generation: event.wall_ns},
             )
             return False
         known.last_ns, known.silent = arrival_ns, False
-        if event.wall_ns > known.last_wall_ns:
-            known.last_wall_ns = event.wall_ns
+        if clock != known.last_clock or event.mono_ns >= known.last_mono_ns:
+            known.last_clock, known.last_mono_ns, known.last_wall_ns = clock, event.mono_ns, event.wall_ns
         first = known.starts.get(engine.generation)
         if first is None:
             return self._start(known, event, engine)
         if event.wall_ns < first:
             known.starts[engine.generation] = event.wall_ns
+            since = moment(event).after(known.begun)
+            if engine.generation == known.engine.generation and since is not None and since < 0:
+                known.begun = moment(event)
         # What a scheduler says of its engine grows while it starts; its workers know less.
         speaks = event.emitter.kind == SCHEDULER and isinstance(event.body, (Heartbeat, EngineStarted))
         if speaks and engine.generation == known.engine.generation:
@@ -69,7 +83,9 @@ class Engines:
         return False
 
     def _start(self, known: EngineState, event: Event, engine: Engine) -> bool:
-        newer = event.wall_ns >= known.starts[known.engine.generation]
+        # By the host's monotonic clock where it is the same: the wall clock may have been set back meanwhile.
+        since = moment(event).after(known.begun)
+        newer = since >= 0 if since is not None else event.wall_ns >= known.starts[known.engine.generation]
         known.starts[engine.generation] = event.wall_ns
         if not newer:
             return False
@@ -79,6 +95,9 @@ class Engines:
             host=event.emitter.host,
             last_ns=known.last_ns,
             last_wall_ns=known.last_wall_ns,
+            last_clock=known.last_clock,
+            last_mono_ns=known.last_mono_ns,
+            begun=moment(event),
             starts=dict(list(known.starts.items())[-8:]),
         )
         self._state.engines[engine.id] = fresh
@@ -122,9 +141,9 @@ class Engines:
         """Engines that are not gone."""
         return (engine for engine in self._state.engines.values() if not engine.gone)
 
-    def superseded(self, engine_id: str, generation: str) -> int | None:
-        """Wall time at which this start of the engine was found to have ended, None while it lives."""
+    def superseded(self, engine_id: str, generation: str) -> End | None:
+        """When this start of the engine was found to have ended, None while it lives."""
         known = self._state.engines.get(engine_id)
         if known is None or generation == known.engine.generation:
             return None
-        return known.starts[known.engine.generation]
+        return End(known.starts[known.engine.generation], known.begun)

@@ -6,7 +6,7 @@ from turnscope.assembly.engines import Engines
 from turnscope.assembly.outcome import stuck
 from turnscope.assembly.reasons import Evidence
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, started_ns
+from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import Past, TurnState
 from turnscope.assembly.tokens import LOAD_FAILED, Split, split
 from turnscope.assembly.turns import given_handle, hold_id
@@ -129,13 +129,14 @@ def _feature_on_decode(previous: Past | None) -> bool | None:
 
 
 def _entry_expired(turn: TurnState, previous: Past | None, settler: Settler, settings: AssemblySettings) -> bool:
-    if previous is None or previous.ended_ns is None:
+    pause_ns = settler.since_ns(previous, turn) if previous is not None else None
+    if previous is None or pause_ns is None:
         return False
     kept = settings.proxy_ttl_ns
     if previous.left_hold is not None:
         ttl = settler.ttl_ns(previous.left_hold)
         kept = min(kept, ttl) if ttl is not None else kept
-    return started_ns(turn) - previous.ended_ns >= kept
+    return pause_ns >= kept
 
 
 def used_hold(turn: TurnState) -> str | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.emitters import STOPPED
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.gauges import open_turns
+from turnscope.assembly.held import Held, held_now
+from turnscope.assembly.learning import measurements
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, EngineState, State
-from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Turn
+from turnscope.assembly.state import EmitterState, Ended, EngineState, State
+from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, HeldStatus, Request, Turn
+from turnscope.semconv import HoldKind
 
 _NS: Final = 1e9
 
@@ -62,7 +66,7 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
     )
 
 
-def _engine(engine: EngineState) -> EngineStatus:
+def _engine(engine: EngineState, held: dict[tuple[str, str], Held]) -> EngineStatus:
     return EngineStatus(
         name=engine.name,
         engine=engine.engine,
@@ -75,18 +79,35 @@ def _engine(engine: EngineState) -> EngineStatus:
         plain_answers=engine.plain_answers,
         plain_handles=engine.plain_handles,
         reasons=dict(engine.reasons),
+        held={str(kind): _held(engine, held.get((engine.name, str(kind)), Held()), kind) for kind in HoldKind},
+        prefill_measurements=measurements(engine),
     )
 
 
-def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: int) -> AssemblyStatus:
+def _held(engine: EngineState, held: Held, kind: HoldKind) -> HeldStatus:
+    ended = engine.ended.get(kind, Ended())
+    return HeldStatus(
+        requests=held.requests,
+        blocks=held.blocks,
+        oldest_s=held.oldest_ns / _NS,
+        ended=ended.count,
+        read_late=ended.read_late,
+        latest_read_s=ended.latest_read_ns / _NS,
+    )
+
+
+def build(state: State, settings: AssemblySettings, engines: Engines, clocks: Clocks, now_ns: int) -> AssemblyStatus:
     """The whole."""
+    held = held_now(state, settings, engines, now_ns)
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
         emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values()],
-        engines=[_engine(e) for e in state.engines.values()],
+        engines=[_engine(e, held) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
         stuck_turns=open_turns(state, settings, alive, now_ns)[1],
         open_turns=len(state.turns),
         suspicions=dict(state.suspicions),
+        clocks=clocks.compared(),
+        stepped=clocks.stepped(),
     )

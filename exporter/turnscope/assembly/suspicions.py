@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import fetch_reads, turn_split, used_hold
+from turnscope.assembly.moments import Moment
 from turnscope.assembly.outcome import FINISHED
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, read_of
@@ -17,11 +19,14 @@ from turnscope.semconv import Direction, Suspicion, TransferState
 class Suspicions:
     """Looks at a turn, the hold it used and the lease it left."""
 
-    def __init__(self, state: State, settings: AssemblySettings, engines: Engines, settler: Settler) -> None:
+    def __init__(
+        self, state: State, settings: AssemblySettings, engines: Engines, settler: Settler, clocks: Clocks
+    ) -> None:
         self._state = state
         self._settings = settings
         self._engines = engines
         self._settler = settler
+        self._clocks = clocks
 
     def of(self, turn: TurnState) -> set[Suspicion]:
         """All that the evidence at hand speaks for."""
@@ -78,12 +83,13 @@ class Suspicions:
         return TransferState.DONE in states or (not states and last is not None and bool(last.request.external_tokens))
 
     def _stale(self, turn: TurnState) -> bool:
-        """It fetched what its holder was seen to have given up before the prefill began."""
+        """It fetched what its holder was seen to have given up before the prefill began. Not told where the two hosts'
+        clocks cannot be compared."""
         hold = self._hold(used_hold(turn))
         if hold is None or turn.prefill is None or not read_of(turn):
             return False
-        ended = hold.ended_wall_ns if hold.complete or hold.lost_wall_ns is not None else None
-        return ended is not None and ended + self._settings.clock_ns < turn.prefill.started_wall_ns
+        since = self._clocks.between(hold.ended_at, Moment(turn.prefill.clock, turn.prefill.request.added_mono_ns))
+        return since is not None and since.ns > self._settings.clock_ns + since.error_ns
 
     def _answered_after_failed_load(self, turn: TurnState) -> bool:
         """A load failed, and the request was answered although its engine should have failed it."""

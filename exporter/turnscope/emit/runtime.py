@@ -14,6 +14,7 @@ import time
 from typing import Final
 
 from turnscope import model
+from turnscope.emit.clock import clock_id
 from turnscope.emit.ring import Rings
 from turnscope.emit.settings import Settings
 from turnscope.emit.watch import Watch
@@ -35,6 +36,7 @@ class Runtime:
         self.watches: list[Watch] = []
         self.pid = os.getpid()
         self._id = secrets.token_hex(8)
+        self._clock = clock_id()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -45,6 +47,7 @@ class Runtime:
             kind=kind,
             pid=self.pid,
             host=socket.gethostname(),
+            clock=self._clock,
             version=importlib.metadata.version("turnscope"),
         )
 

@@ -37,9 +37,12 @@ from turnscope.model.sources import (
 )
 from turnscope.model.status import (
     AssemblyStatus,
+    ClockStatus,
     EmitterStatus,
     EngineStatus,
     ExporterStatus,
+    HeldStatus,
+    SteppedClock,
     SystemStatus,
 )
 
@@ -48,6 +51,7 @@ __all__ = [
     "AssemblyStatus",
     "Attempt",
     "Body",
+    "ClockStatus",
     "Contribution",
     "Emitter",
     "EmitterStatus",
@@ -60,12 +64,14 @@ __all__ = [
     "Final",
     "Handle",
     "Heartbeat",
+    "HeldStatus",
     "Hold",
     "HoldRecord",
     "HoldUse",
     "Request",
     "Revision",
     "Sample",
+    "SteppedClock",
     "SystemStatus",
     "Transfer",
     "Turn",

@@ -14,6 +14,9 @@ class Emitter(msgspec.Struct, frozen=True, kw_only=True):
     """``engine`` (scheduler process), ``worker`` or ``proxy``."""
     pid: int = 0
     host: str = ""
+    clock: str = ""
+    """Which monotonic clock ``mono_ns`` is of: 16 hex digits made of the kernel's boot, the same for all processes that
+    share the clock, in whatever container. "" where the system does not tell: then the host's name stands for it."""
     version: str = ""
     """turnscope's version in that process."""
 
@@ -41,6 +44,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     lease_ns: int | None = None
     load_failure_policy: str | None = None
     prefix_caching: bool | None = None
+    speculative: bool | None = None
+    """Tokens are drafted and verified (speculative decoding)."""
     tp_size: int | None = None
     pp_size: int | None = None
     dp_rank: int | None = None

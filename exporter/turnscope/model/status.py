@@ -34,6 +34,21 @@ class EmitterStatus(msgspec.Struct, kw_only=True):
     """Least (arrival - time of the record) seen: the delay of the way, plus how far its clock is behind ours."""
 
 
+class HeldStatus(msgspec.Struct, kw_only=True):
+    """An engine's holds, or its leases."""
+
+    requests: int = 0
+    """Held now; likewise blocks."""
+    blocks: int = 0
+    oldest_s: float = 0.0
+    ended: int = 0
+    """Since the engine started."""
+    read_late: int = 0
+    """Of those: given up before a reader's notice came."""
+    latest_read_s: float = 0.0
+    """The longest time from the begin to such a notice."""
+
+
 class EngineStatus(msgspec.Struct, kw_only=True):
     """One engine, and counts of what was seen of its requests since it started."""
 
@@ -53,6 +68,32 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     plain_handles: int = 0
     reasons: dict[str, int] = {}
     """Turns by reason, on the engine that did their prefill."""
+    held: dict[str, HeldStatus] = {}
+    """Its holds and its leases, by kind."""
+    prefill_measurements: int = 0
+    """Prefills that its compute rate is known by; net gain is unknown while they are too few."""
+
+
+class ClockStatus(msgspec.Struct, kw_only=True):
+    """The wall clocks of two hosts, compared by requests of one that enclose what the other did."""
+
+    host: str
+    other: str
+    skew_s: float
+    """How far the other's is ahead of the first's."""
+    error_s: float
+    """Either way."""
+    seen: int
+    """Requests that it was worked out from."""
+
+
+class SteppedClock(msgspec.Struct, kw_only=True):
+    """A host whose wall clock was set while turnscope listened."""
+
+    host: str
+    steps: int
+    last_s: float
+    """The last step; positive: forward."""
 
 
 class AssemblyStatus(msgspec.Struct, kw_only=True):
@@ -68,6 +109,9 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     open_turns: int = 0
     """Turns known of and not counted yet, now."""
     suspicions: dict[str, int] = {}
+    clocks: list[ClockStatus] = []
+    """Pairs of hosts that could be compared."""
+    stepped: list[SteppedClock] = []
 
 
 class ExporterStatus(msgspec.Struct, kw_only=True):

@@ -237,6 +237,7 @@ class TurnRecord:
             message_roles=self._roles,
             message_chars=self._chars,
             started_wall_ns=self._wall_ns,
+            started_mono_ns=self._start,
             caller_trace_id=self.caller.trace_id if self.caller else None,
             caller_span_id=self.caller.span_id if self.caller else None,
             server_trace_id=self.server.trace_id if self.server else None,
