@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from tests.builders import SECOND, Pair
 from turnscope.model import Event
 
 Move = Callable[[Event], Event]
@@ -52,3 +53,26 @@ def step(emitters: set[str], at_ns: int, by_ns: int) -> Move:
         return msgspec.structs.replace(event, wall_ns=event.wall_ns + by_ns)
 
     return move
+
+
+HOUR = 3600 * SECOND
+X = Host(name="x", boot_ns=5 * HOUR, wall_ns=0)
+A = Host(name="a", boot_ns=90 * HOUR, wall_ns=3 * SECOND)
+B = Host(name="b", boot_ns=2 * HOUR, wall_ns=-7 * SECOND)
+
+
+def apart(pair: Pair, x: Host = X, a: Host = A, b: Host = B) -> Move:
+    """Proxy, P and D on hosts of their own."""
+    hosts = {pair.p.emitter.id: a, pair.pw.emitter.id: a, pair.d.emitter.id: b, pair.dw.emitter.id: b}
+    return on_hosts(hosts | ({pair.proxy.emitter.id: x} if pair.proxy is not None else {}))
+
+
+def conversation(pair: Pair, turns: int = 4) -> list[Event]:
+    """One session, a turn every five seconds, all but the first fetched."""
+    events, given = pair.start(), None
+    for n in range(turns):
+        prompt = 1000 + 250 * n
+        fetched = min(given.tokens or 0, prompt) if given is not None else 0
+        events += pair.turn(str(n), at_ms=5000 * n, prompt=prompt, fetched=fetched, given=given)
+        given = pair.handle(str(n), prompt + 199)
+    return [*events, *pair.beats(5000 * turns, 4000)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnscope.measures import checks_flow, checks_hooks, checks_settings, checks_sidecar
+from turnscope.measures import checks_clocks, checks_flow, checks_holds, checks_hooks, checks_settings, checks_sidecar
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 
@@ -24,6 +24,8 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_hooks.versions_differ,
     checks_hooks.clock_off,
     checks_hooks.replayed,
+    checks_clocks.clocks_apart,
+    checks_clocks.clock_stepped,
     checks_settings.no_connector,
     checks_settings.bidirectional_off,
     checks_settings.block_sizes_differ,
@@ -40,6 +42,8 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.rejected_by_frontend,
     checks_flow.stuck,
     checks_flow.suspicious,
+    checks_holds.read_after_release,
+    checks_holds.retention_pressure,
     checks_sidecar.journal_fails,
     checks_sidecar.store_fails,
     checks_sidecar.traces_fail,
