@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from turnscope.semconv import TokenSource
+from turnscope.store.fates import Fate
 from turnscope_app import frames, words
 
 HEIGHT: Final = 320
@@ -26,13 +27,16 @@ COLOURS: Final = {
 }
 TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
 TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
-_OUTCOMES: Final = {
-    words.HOLD_OUTCOMES["read"].plain: "#1fb5a3",
-    words.HOLD_OUTCOMES["notified"].plain: "#4c9be8",
-    words.HOLD_OUTCOMES["ttl"].plain: "#e8684a",
-    words.STILL_HELD.plain: "#f2b441",
+_FATES: Final = {
+    words.FATES[Fate.READ].plain: "#1fb5a3",
+    words.FATES[Fate.NOTIFIED].plain: "#4c9be8",
+    words.FATES[Fate.HELD].plain: "#f2b441",
+    words.FATES[Fate.NOT_CONTINUED].plain: "#9aa0a6",
+    words.FATES[Fate.NO_SESSION].plain: "#9aa0a6",
+    words.FATES[Fate.TOO_LATE].plain: "#e8684a",
+    words.FATES[Fate.NOT_ASKED].plain: "#9a7bd1",
 }
-_OTHER_OUTCOME: Final = "Other"
+_OTHER: Final = "Other"
 
 
 def tokens_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
@@ -66,7 +70,7 @@ def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChar
         .encode(
             x=_turns(numbers),
             y=alt.Y("tokens:Q", title="Prompt tokens", axis=alt.Axis(format=",d")),
-            color=alt.Color("source:N", title=None, scale=_scale(COLOURS, present), legend=_legend()),
+            color=alt.Color("source:N", title=None, scale=_scale(COLOURS, present), legend=_legend(present)),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
@@ -102,7 +106,7 @@ def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
         .encode(
             x=_turns(numbers),
             y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
-            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend()),
+            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend(present)),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
                 alt.Tooltip("what:N", title="What"),
@@ -129,7 +133,7 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
             x=_turns(numbers),
             xOffset=alt.XOffset("what:N", sort=present),
             y=alt.Y("mb:Q", title="Megabytes"),
-            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend()),
+            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend(present)),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
                 alt.Tooltip("what:N", title="What"),
@@ -141,14 +145,14 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
 
 
 def holds_frame(table: pa.Table, holds: pa.Table, offset: int = 0) -> pd.DataFrame:
-    """``turn, outcome, start_s, end_s, kept_s``: when the blocks each turn left were kept, from the first turn's start.
+    """``turn, fate, start_s, end_s, kept_s``: when the blocks each turn left were kept, from the first turn's start.
 
     The length is the holder's own measurement. What is still held, or was never measured, reaches to the end of
     what was seen and has no ``kept_s``.
     """
     rows = table.to_pylist()
     if not rows:
-        return pd.DataFrame(columns=["turn", "outcome", "start_s", "end_s", "kept_s"])
+        return pd.DataFrame(columns=["turn", "fate", "start_s", "end_s", "kept_s"])
     by_id = {hold["hold_id"]: hold for hold in holds.to_pylist()}
     zero = min(row["started_ns"] for row in rows)
     seen = [t for r in [*rows, *by_id.values()] for t in (r["started_ns"], r["ended_ns"]) if t is not None]
@@ -161,14 +165,13 @@ def holds_frame(table: pa.Table, holds: pa.Table, offset: int = 0) -> pd.DataFra
         if held is None and hold["ended_ns"] is not None:
             held = hold["ended_ns"] - start
         end = max(seen) if held is None else start + held
-        found.append((number, _outcome(hold["outcome"]), (start - zero) / 1e9, (end - zero) / 1e9, held and held / 1e9))
-    return pd.DataFrame(found, columns=["turn", "outcome", "start_s", "end_s", "kept_s"])
+        found.append((number, _fate(row["hold_fate"]), (start - zero) / 1e9, (end - zero) / 1e9, held and held / 1e9))
+    return pd.DataFrame(found, columns=["turn", "fate", "start_s", "end_s", "kept_s"])
 
 
 def holds(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """A bar a turn from when its blocks were kept until they were let go, coloured by what became of them."""
-    names = [*_OUTCOMES, _OTHER_OUTCOME]
-    present = [name for name in names if name in set(frame["outcome"])]
+    present = [name for name in (*_FATES, _OTHER) if name in set(frame["fate"])]
     return (
         alt.Chart(frame)
         .mark_bar(height={"band": 0.6}, cornerRadius=2)
@@ -177,14 +180,14 @@ def holds(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
             x=alt.X("start_s:Q", title="Seconds since the first turn began", axis=alt.Axis(format=",~r")),
             x2="end_s:Q",
             color=alt.Color(
-                "outcome:N",
+                "fate:N",
                 title=None,
-                scale=_scale({**_OUTCOMES, _OTHER_OUTCOME: "#9aa0a6"}, present),
-                legend=_legend(),
+                scale=_scale({**_FATES, _OTHER: "#6b7280"}, present),
+                legend=_legend(present),
             ),
             tooltip=[
                 alt.Tooltip("turn:O", title="Left by turn"),
-                alt.Tooltip("outcome:N", title="What became of it"),
+                alt.Tooltip("fate:N", title="What became of it"),
                 alt.Tooltip("kept_s:Q", title="Kept for (s)", format=",.2f"),
             ],
         )
@@ -192,11 +195,9 @@ def holds(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     )
 
 
-def _outcome(outcome: str | None) -> str:
-    if outcome is None:
-        return words.STILL_HELD.plain
-    plain = words.HOLD_OUTCOMES[outcome].plain if outcome in words.HOLD_OUTCOMES else outcome
-    return plain if plain in _OUTCOMES else _OTHER_OUTCOME
+def _fate(fate: str | None) -> str:
+    plain = words.FATES[fate].plain if fate in words.FATES else _OTHER
+    return plain if plain in _FATES else _OTHER
 
 
 def _long(table: pa.Table, offset: int, names: dict[str, str], value: str, divisor: float) -> pd.DataFrame:
@@ -220,5 +221,8 @@ def _turns(numbers: list[int]) -> alt.X:
     return alt.X("turn:O", title="Turn", scale=alt.Scale(domain=numbers), axis=axis)
 
 
-def _legend() -> alt.Legend:
-    return alt.Legend(orient="top", direction="horizontal", labelLimit=220, columns=0)
+def _legend(names: list[str]) -> alt.Legend:
+    """Above the chart, in as many columns as its width has room for."""
+    widest = 30 + 7 * max(map(len, names), default=0)
+    columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
+    return alt.Legend(orient="top", direction="horizontal", labelLimit=widest, symbolSize=80, columns=columns)

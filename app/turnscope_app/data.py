@@ -10,7 +10,7 @@ import streamlit as st
 
 from turnscope.store import StoreReader
 from turnscope.store.queries import SessionFilter, SessionSort
-from turnscope.store.totals import Totals
+from turnscope.store.totals import Counts, Totals
 
 STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
 """Set by ``turnscope explore``: the store's address."""
@@ -49,6 +49,12 @@ def sessions(url: str, where: tuple[tuple[str, Any], ...], sort: str, descending
 
 
 @st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
+def unattributed(url: str, where: tuple[tuple[str, Any], ...]) -> pa.Table:
+    """The turns without a session id as one row with the columns of ``sessions``; no row if none meets ``where``."""
+    return _reader(url).unattributed(SessionFilter(**dict(where)))
+
+
+@st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
 def session(url: str, session_id: str | None) -> dict[str, Any] | None:
     """One session's sums; None if the store has no turn of it."""
     return _reader(url).session(session_id)
@@ -71,6 +77,12 @@ def holds(url: str, session_id: str | None) -> pa.Table:
 def totals(url: str) -> Totals:
     """What the whole store covers."""
     return _reader(url).totals()
+
+
+@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
+def counts(url: str) -> Counts:
+    """How many turns and holds have each word of the closed vocabularies."""
+    return _reader(url).counts()
 
 
 @st.cache_data(ttl=60, max_entries=4, show_spinner=False)

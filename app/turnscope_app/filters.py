@@ -7,16 +7,16 @@ from typing import Any, Final
 from turnscope.store.queries import SessionSort
 
 SORTS: Final[dict[str, tuple[SessionSort, bool]]] = {
-    "Last activity, newest first": (SessionSort.LAST, True),
-    "First seen, oldest first": (SessionSort.FIRST, False),
-    "Most possibly wrong answers": (SessionSort.SUSPICIOUS, True),
-    "Most turns not answered": (SessionSort.FAILED, True),
+    "Latest activity": (SessionSort.LAST, True),
+    "Oldest first": (SessionSort.FIRST, False),
+    "Most possibly wrong": (SessionSort.SUSPICIOUS, True),
+    "Most not answered": (SessionSort.FAILED, True),
     "Most turns": (SessionSort.TURNS, True),
     "Most prompt tokens": (SessionSort.PROMPT, True),
     "Most tokens computed": (SessionSort.COMPUTED, True),
     "Most tokens fetched back": (SessionSort.FETCHED, True),
     "Most bytes fetched back": (SessionSort.BYTES, True),
-    "Slowest first token (median)": (SessionSort.TTFT, True),
+    "Slowest first token": (SessionSort.TTFT, True),
 }
 """Heading -> (column, descending). The first is the default."""
 

@@ -2,78 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 
-from turnscope.semconv import Status
-from turnscope.store.totals import Totals
-from turnscope_app import text, words
+from turnscope.store.totals import Counts, Totals
+from turnscope_app import columns, fields, text, words
+from turnscope_app.columns import Column, Kind, Row
 
-Row = dict[str, Any]
+_PER_UNIT: Final = {Kind.MS: 1e6, Kind.SECONDS: 1e9}
+_WHOLE: Final = frozenset({Kind.COUNT, Kind.TOKENS, Kind.BYTES})
+_CALENDAR_MS: Final = (-62_000_000_000_000, 253_000_000_000_000)
+
+
+def of(rows: list[Row], shown: Iterable[Column]) -> pd.DataFrame:
+    """One row a row, one column a column."""
+    return pd.DataFrame({column.key: _series([column.of(row) for row in rows], column) for column in shown})
+
+
+def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
+    kind = column.kind
+    if kind in _WHOLE:
+        return pd.Series(values, dtype="Int64")
+    if kind in _PER_UNIT:
+        return pd.Series([None if v is None else round(v / _PER_UNIT[kind], 1) for v in values], dtype="Float64")
+    if kind is Kind.SHARE:
+        return pd.Series(values, dtype="Float64")
+    if kind is Kind.TIME:
+        # To the millisecond; times that a calendar cannot show are missing.
+        ms = pd.Series([None if v is None else v // 1_000_000 for v in values], dtype="Int64")
+        return pd.to_datetime(ms.where(ms.between(*_CALENDAR_MS)), unit="ms", utc=True)
+    if kind is Kind.LIST:
+        return [v or [] for v in values]
+    if kind is Kind.WORD:
+        values = [words.shown(column.vocabulary, v) for v in values]
+    return pd.Series(values, dtype="str")
 
 
 def sessions(table: pa.Table) -> pd.DataFrame:
-    """One row a session, with the columns of ``columns.SESSIONS``."""
-    rows = table.to_pylist()
-    return pd.DataFrame(
-        {
-            "session": pd.Series([text.session(r["session_id"]) for r in rows], dtype="str"),
-            "last": _times(rows, "last_ns"),
-            "turns": _whole(rows, "turns"),
-            "warnings": pd.Series([_warnings(r) for r in rows], dtype="str"),
-            "reused": pd.Series([reused_percent(r) for r in rows], dtype="Float64"),
-            "prompt_tokens": _whole(rows, "prompt_tokens"),
-            "local_hit_tokens": _whole(rows, "local_hit_tokens"),
-            "fetched_tokens": _whole(rows, "fetched_tokens"),
-            "computed_tokens": _whole(rows, "computed_tokens"),
-            "recomputed_tokens": _whole(rows, "recomputed_tokens"),
-            "fetched_bytes": _whole(rows, "fetched_bytes"),
-            "ttft": _scaled(rows, "ttft_median_ns", 1e6),
-            "reason": pd.Series([_reason(r["main_reason"]) for r in rows], dtype="str"),
-            "models": [r["models"] or [] for r in rows],
-        }
-    )
+    """One row a session."""
+    return of(table.to_pylist(), columns.SESSIONS)
 
 
 def turns(table: pa.Table, offset: int = 0) -> pd.DataFrame:
-    """One row a turn, with the columns of ``columns.TURNS``; ``offset`` turns come before the first row."""
+    """One row a turn; ``offset`` turns come before the first row."""
     rows = table.to_pylist()
-    return pd.DataFrame(
-        {
-            "turn": pd.Series(numbers(rows, offset), dtype="Int64"),
-            "mark": pd.Series([_mark(r) for r in rows], dtype="str"),
-            "started": _times(rows, "started_ns"),
-            "path": pd.Series([words.shown(words.PATHS, r["path"]) for r in rows], dtype="str"),
-            "reason": pd.Series([words.shown(words.REASONS, r["reason"]) for r in rows], dtype="str"),
-            **{
-                name: _whole(rows, name)
-                for name in (
-                    "prompt_tokens",
-                    "local_hit_tokens",
-                    "fetched_tokens",
-                    "external_tokens",
-                    "computed_tokens",
-                    "recomputed_tokens",
-                    "new_tokens",
-                    "output_tokens",
-                    "fetched_bytes",
-                    "handoff_bytes",
-                )
-            },
-            "ttft": _scaled(rows, "ttft_ns", 1e6),
-            "queue": _scaled(rows, "prefill_queue_ns", 1e6),
-            "prefill": _scaled(rows, "prefill_ns", 1e6),
-            "fetch": _scaled(rows, "fetch_ns", 1e6),
-            "decode": _scaled(rows, "decode_ns", 1e6),
-            "duration": _scaled(rows, "duration_ns", 1e6),
-            "kept": pd.Series([hold_shown(r) for r in rows], dtype="str"),
-            "kept_for": _scaled(rows, "hold_held_ns", 1e9),
-            "status": pd.Series([words.shown(words.STATUSES, r["status"]) for r in rows], dtype="str"),
-            "turn_id": pd.Series([r["turn_id"] for r in rows], dtype="str"),
-        }
-    )
+    return of([{**row, "number": n} for n, row in zip(numbers(rows, offset), rows, strict=True)], fields.TURNS)
 
 
 def numbers(rows: list[Row], offset: int = 0) -> list[int]:
@@ -84,96 +60,93 @@ def numbers(rows: list[Row], offset: int = 0) -> list[int]:
     return indexes
 
 
-def reused_percent(row: Row) -> float | None:
-    """Reused over prompt tokens, 0 to 100; None unless every source and the prompt were measured."""
-    parts = [row["local_hit_tokens"], row["fetched_tokens"], row["external_tokens"]]
-    if None in parts or not row["prompt_tokens"]:
-        return None
-    return percent(sum(parts), row["prompt_tokens"])
-
-
-def percent(part: int, whole: int) -> float | None:
-    """``part`` of ``whole``, 0 to 100; None when there is no whole."""
-    return 100 * part / whole if whole else None
-
-
-def hold_shown(turn: Row) -> str | None:
-    """What became of the blocks a turn left; None when a hold is known to exist and nothing was reported of it."""
-    if turn["left_hold_id"] is None:
-        return words.NO_HOLD
-    if not turn["hold_seen"]:
-        return None
-    if turn["hold_outcome"] is None:
-        return words.STILL_HELD.shown
-    return words.shown(words.HOLD_OUTCOMES, turn["hold_outcome"])
-
-
-def vocabulary(table: dict[str, words.Word], counts: dict[str, int], total: int) -> pd.DataFrame:
-    """Every word of a closed vocabulary with how many of ``total`` turns have it, the frequent first."""
-    order = sorted(table, key=lambda value: -counts.get(value, 0))
+def details(turn: Row, group: fields.Group) -> pd.DataFrame:
+    """One row a figure of the group: what it is, its value with its unit as Markdown, and what it means."""
+    shown = [*group.listed, *group.more]
     return pd.DataFrame(
         {
-            "plain": pd.Series([table[v].plain for v in order], dtype="str"),
-            "term": pd.Series([str(v) for v in order], dtype="str"),
-            "turns": pd.Series([counts.get(v, 0) for v in order], dtype="Int64"),
-            "share": pd.Series([percent(counts.get(v, 0), total) for v in order], dtype="Float64"),
-            "story": pd.Series([table[v].story for v in order], dtype="str"),
+            "what": pd.Series([column.label for column in shown], dtype="str"),
+            "value": pd.Series([text.escaped(value(turn, column)) for column in shown], dtype="str"),
+            "help": pd.Series([text.escaped(column.help) for column in shown], dtype="str"),
         }
     )
 
 
-def coverage(totals: Totals) -> pd.DataFrame:
-    """How many turns have each kind of measurement, and what it needs."""
-    rows = [
-        ("Reported by a prefill engine", totals.prefill_turns, "The hook on every prefill engine"),
-        ("Reported by a decode engine", totals.decode_turns, "The hook on every decode engine"),
-        ("Reported by the proxy", totals.attempt_turns, "The proxy hook (turnscope run, or the middleware)"),
-        ("Prompt tokens told apart by source", totals.source_turns, "The hook on the prefill engine"),
-        ("Computed tokens split into new and again", totals.split_turns, "The previous turn of the session, seen too"),
-        ("Time to first token", totals.ttft_turns, "The proxy hook"),
-        ("Belongs to a session", totals.turns - totals.unattributed_turns, "A session id from the client"),
-        ("Legs joined by exact ids", totals.turns - totals.inferred_turns, "A connector that passes request ids on"),
-        ("Reason known", totals.turns - totals.by_reason.get("unknown", 0), "All three hooks"),
-    ]
+def value(row: Row, column: Column) -> str:
+    """A figure of a row in words, with its unit."""
+    found = column.of(row)
+    if found is None or found == []:
+        return column.absent
+    match column.kind:
+        case Kind.TOKENS:
+            return text.count(found, "tokens")
+        case Kind.COUNT:
+            return text.count(found)
+        case Kind.BYTES:
+            return text.size(found)
+        case Kind.MS | Kind.SECONDS:
+            return text.duration(found)
+        case Kind.TIME:
+            return text.when(found)
+        case Kind.YES_NO:
+            return "yes" if found else "no"
+        case Kind.WORD:
+            return words.shown(column.vocabulary, found) or column.absent
+        case Kind.WORDS:
+            return ", ".join(words.shown(column.vocabulary, one) or one for one in found)
+        case _:
+            return text.harmless(str(found))
+
+
+def vocabulary(table: Mapping[str, words.Word], counts: dict[str, int], total: int, what: str) -> pd.DataFrame:
+    """Words of a closed vocabulary as Markdown, the frequent first, with how many of ``total`` ``what`` have each."""
     return pd.DataFrame(
-        {
-            "what": pd.Series([r[0] for r in rows], dtype="str"),
-            "turns": pd.Series([r[1] for r in rows], dtype="Int64"),
-            "share": pd.Series([percent(r[1], totals.turns) for r in rows], dtype="Float64"),
-            "missing": pd.Series([r[2] for r in rows], dtype="str"),
-        }
+        [
+            (f"**{word.plain}**  \n`{word.value}`", text.part(counts.get(value, 0), total), text.escaped(word.story))
+            for value, word in sorted(table.items(), key=lambda item: -counts.get(item[0], 0))
+        ],
+        columns=["In plain words, and in metrics", what, "What it means"],
+        dtype="str",
     )
 
 
-def _whole(rows: list[Row], name: str) -> pd.Series[Any]:
-    return pd.Series([r[name] for r in rows], dtype="Int64")
-
-
-def _scaled(rows: list[Row], name: str, divisor: float) -> pd.Series[Any]:
-    return pd.Series([None if r[name] is None else r[name] / divisor for r in rows], dtype="Float64")
-
-
-def _times(rows: list[Row], name: str) -> pd.Series[Any]:
-    """To the millisecond; times that a calendar cannot show are missing."""
-    ms = pd.Series([None if r[name] is None else r[name] // 1_000_000 for r in rows], dtype="Int64")
-    return pd.to_datetime(ms.where(ms.between(-62_000_000_000_000, 253_000_000_000_000)), unit="ms", utc=True)
-
-
-def _reason(reason: str | None) -> str:
-    return "Nothing" if reason is None else words.shown(words.REASONS, reason) or reason
-
-
-def _warnings(row: Row) -> str:
-    parts = []
-    if row["suspicious_turns"]:
-        parts.append(f"⚠ {row['suspicious_turns']:,} possibly wrong")
-    if row["failed_turns"]:
-        parts.append(f"✕ {row['failed_turns']:,} not answered")
-    return " · ".join(parts)
-
-
-def _mark(row: Row) -> str:
-    marks = ["⚠"] if row["suspicions"] else []
-    if row["status"] != Status.OK:
-        marks.append("✕")
-    return " ".join(marks)
+def coverage(totals: Totals, counts: Counts) -> pd.DataFrame:
+    """How many turns have each kind of measurement, and why the others lack it."""
+    measured = {
+        "Reported by a prefill engine": (totals.prefill_turns, "The hook has to be on every prefill engine."),
+        "Reported by a decode engine": (totals.decode_turns, "The hook has to be on every decode engine."),
+        "Reported by the proxy": (
+            totals.attempt_turns,
+            "They did not pass a proxy with the hook (turnscope run, or the middleware): warm-up requests, for one.",
+        ),
+        "Prompt tokens told apart by source": (
+            totals.source_turns,
+            "It takes the prefill engine's hook, and a turn that got that far.",
+        ),
+        "Computed tokens split into again and new": (
+            totals.split_turns,
+            "No evidence what their sessions had computed before: it takes digests of this prompt and of the turn "
+            "before it, from the hooks of both engines.",
+        ),
+        "Time to first token": (totals.ttft_turns, "It takes the proxy's hook, and an answer that began."),
+        "Belongs to a session": (
+            totals.turns - totals.unattributed_turns,
+            "No session id came with them, and they continue no other turn.",
+        ),
+        "Legs joined by exact ids": (
+            totals.turns - totals.inferred_turns,
+            "Without a connector no id passes between the parts: joined by time (inferred).",
+        ),
+        "Reason known": (
+            totals.turns - counts.by_reason.get("unknown", 0),
+            "Not enough evidence: it takes all three hooks.",
+        ),
+    }
+    return pd.DataFrame(
+        [
+            (what, text.part(turns, totals.turns), why if turns < totals.turns else "Nothing is missing.")
+            for what, (turns, why) in measured.items()
+        ],
+        columns=["What", "Turns that have it", "Why the others lack it"],
+        dtype="str",
+    )

@@ -9,14 +9,10 @@ import streamlit as st
 from turnscope.store import StoreError, StoreMissing
 from turnscope_app.pages import ABOUT, SESSION, SESSIONS
 
-STYLE = """<style>
-.stMainBlockContainer {padding-top: 4.5rem}
-h1 {font-size: 2.2rem !important}
-[data-testid=stMetricValue] {font-size: 1.6rem}
-</style>"""
+HERE = Path(__file__).parent
 
-st.set_page_config(page_title="turnscope", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
-st.html(STYLE)
+st.set_page_config(page_title="turnscope", page_icon=str(HERE / "icon.svg"), layout="wide")
+st.html(HERE / "style.css")
 page = st.navigation([SESSIONS, SESSION, ABOUT], position="top")
 try:
     page.run()

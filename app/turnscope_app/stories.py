@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from turnscope.semconv import Reason, Status, diverges_in
-from turnscope.store.totals import Totals
+from turnscope.store.fates import Fate
 from turnscope_app import text, words
 
 MOST_WARNINGS: Final = 3
 """Turns whose suspicions are spelled out above the charts."""
-_REUSED_HELP: Final = (
-    "Share of the prompt tokens that were not computed: already there, fetched back, or from another store. "
-    "Reuse that may be wrong is included, as the engine counts it."
-)
-_REUSED: Final = ("local_hit_tokens", "fetched_tokens", "external_tokens")
 
 Turn = dict[str, Any]
 """A row of the store reader's turns."""
@@ -89,11 +84,23 @@ def kept(turn: Turn) -> str:
     if not turn["hold_seen"]:
         return "Blocks were kept for the next turn; what became of them has not been reported."
     what = "Blocks" if turn["hold_tokens"] is None else f"Blocks of {turn['hold_tokens']:,} tokens"
-    if turn["hold_outcome"] is None:
+    if turn["hold_fate"] == Fate.HELD:
         return f"{what} are still kept on the decode worker for the next turn."
-    word = words.HOLD_OUTCOMES.get(turn["hold_outcome"])
     for_time = "" if turn["hold_held_ns"] is None else f" for {text.duration(turn['hold_held_ns'])}"
-    return f"{what} were kept on the decode worker{for_time}. {word.story if word else turn['hold_outcome']}"
+    return f"{what} were kept on the decode worker{for_time}. {_fate(turn)}"
+
+
+def _fate(turn: Turn) -> str:
+    pause, held = turn["hold_pause_ns"], turn["hold_held_ns"]
+    if turn["hold_fate"] == Fate.TOO_LATE and held is not None:
+        return (
+            f"The next turn came after {text.duration(pause)}, {text.duration(pause - held)} too late: with a longer "
+            "decoder_kv_blocks_ttl it could have fetched them back."
+        )
+    if turn["hold_fate"] == Fate.NOT_ASKED:
+        return f"The next turn came after {text.duration(pause)}, in time, and did not fetch them: its reason says why."
+    word = words.FATES.get(turn["hold_fate"])
+    return word.story if word else str(turn["hold_fate"])
 
 
 def whole(turn: Turn) -> list[str]:
@@ -115,10 +122,8 @@ def session(summary: dict[str, Any]) -> str:
     """One session in a sentence."""
     wall = text.duration(summary["last_ns"] - summary["first_ns"])
     parts = [f"{text.turns(summary['turns'])} over {wall}"]
-    if summary["prompt_tokens"] is not None:
-        reused = _reused(summary)
-        if reused is not None:
-            parts.append(f"{text.share(reused, summary['prompt_tokens'])} of the prompt tokens reused")
+    if summary["reused_tokens"] is not None and summary["source_tokens"]:
+        parts.append(f"{text.share(summary['reused_tokens'], summary['source_tokens'])} of the prompt tokens reused")
     reason = summary["main_reason"]
     if reason is not None and reason not in (Reason.UNKNOWN, Reason.OTHER):
         parts.append(
@@ -129,64 +134,18 @@ def session(summary: dict[str, Any]) -> str:
     return "; ".join(parts) + "."
 
 
-class Card(NamedTuple):
-    """One figure at the head of a page."""
-
-    label: str
-    value: str
-    help: str
-
-
-def cards(totals: Totals) -> list[Card]:
-    """The figures of the whole store."""
-    reused = _reused({name: getattr(totals, name) for name in _REUSED})
-    return [
-        Card("Sessions", text.count(totals.sessions), "Sessions with an id. Turns without one are a row of their own."),
-        Card("Turns", text.count(totals.turns), "Model calls, as the client sees them."),
-        Card(
-            "Prompt tokens reused",
-            text.share(reused, totals.prompt_tokens),
-            _REUSED_HELP,
-        ),
-        Card(
-            "Tokens fetched back",
-            text.count(totals.fetched_tokens),
-            f"Read back from decode workers (reverse fetch). Bytes moved: {text.size(totals.fetched_bytes)}.",
-        ),
-        Card(
-            "Possibly wrong answers",
-            text.count(totals.suspicious_turns),
-            "Turns that were answered, with evidence that reused memory did not belong to their prompt.",
-        ),
-    ]
-
-
-def session_cards(summary: dict[str, Any]) -> list[Card]:
-    """The figures of one session."""
-    return [
-        Card("Turns", text.count(summary["turns"]), "Model calls, as the client sees them."),
-        Card("Prompt tokens", text.count(summary["prompt_tokens"]), "Of all its turns together."),
-        Card(
-            "Reused",
-            text.share(_reused(summary), summary["prompt_tokens"]),
-            _REUSED_HELP,
-        ),
-        Card(
-            "Tokens fetched back",
-            text.count(summary["fetched_tokens"]),
-            f"Read back from decode workers (reverse fetch). Bytes moved: {text.size(summary['fetched_bytes'])}.",
-        ),
-        Card(
-            "First token, median",
-            text.duration(summary["ttft_median_ns"]),
-            "Half of the turns had their first content byte within this time. Measured by the proxy hook.",
-        ),
-        Card(
-            "Possibly wrong answers",
-            text.count(summary["suspicious_turns"]),
-            "Turns that were answered, with evidence that reused memory did not belong to their prompt.",
-        ),
-    ]
+def unattributed(summary: dict[str, Any], *, proxy_reports: bool) -> str:
+    """What turns without a session id are. ``proxy_reports``: a proxy hook reported other turns of this store."""
+    said = (
+        f"{text.turns(summary['turns'])} came without a session id. They belong to no session, nothing could be "
+        "fetched back for them, and they are in none of the counts of sessions."
+    )
+    past_proxy = summary["turns"] - summary["attempt_turns"]
+    if past_proxy and proxy_reports:
+        some = "None of them" if not summary["attempt_turns"] else f"{past_proxy:,} of them"
+        verb = "came" if not summary["attempt_turns"] else "did not come"
+        said += f" {some} {verb} through the proxy: an engine's warm-up or a health check looks like that."
+    return said
 
 
 def most_telling(turns: list[Turn]) -> int:
@@ -196,11 +155,6 @@ def most_telling(turns: list[Turn]) -> int:
             if test(turn):
                 return position
     return max(0, len(turns) - 1)
-
-
-def _reused(sums: dict[str, Any]) -> int | None:
-    parts = [sums[name] for name in _REUSED]
-    return None if None in parts else sum(parts)
 
 
 def _listed(parts: list[str]) -> str:

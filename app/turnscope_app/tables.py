@@ -1,23 +1,28 @@
-"""Drawing a frame as a table: headings, help and units from ``columns``, missing values in words."""
+"""Drawing frames and figures: headings, help and units from ``columns``, missing values in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from turnscope_app.cards import Card
 from turnscope_app.columns import Column, Kind
 from turnscope_app.words import NOT_MEASURED
 
-_TALL: Final = 65
-"""Pixels: the least at which Streamlit wraps text."""
+
+def cards(shown: Iterable[Card], *, page: str) -> None:
+    """Figures side by side, as many as there is room for: ``style.css`` makes a grid of them."""
+    with st.container(key=f"{page}_cards"):
+        for card in shown:
+            st.metric(card.label, card.value, help=card.help, border=True, height="stretch")
 
 
-def config(columns: dict[str, Column], *, pinned: str | None = None) -> dict[str, Any]:
+def config(columns: Sequence[Column], *, pinned: str | None = None) -> dict[str, Any]:
     """Streamlit's configuration of these columns; ``pinned`` stays in view when a person scrolls sideways."""
-    return {name: _config(column, pinned=name == pinned) for name, column in columns.items()}
+    return {column.key: _config(column, pinned=column.key == pinned) for column in columns}
 
 
 def _config(column: Column, *, pinned: bool) -> Any:
@@ -28,36 +33,26 @@ def _config(column: Column, *, pinned: bool) -> Any:
         "width": column.width,
     }
     made: dict[Kind, Callable[[], Any]] = {
-        Kind.TEXT: lambda: st.column_config.TextColumn(**common),
         Kind.LIST: lambda: st.column_config.ListColumn(**common),
         Kind.COUNT: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.TOKENS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.BYTES: lambda: st.column_config.NumberColumn(**common, format="bytes"),
-        Kind.MS: lambda: st.column_config.NumberColumn(**common, format="%.1f"),
-        Kind.SECONDS: lambda: st.column_config.NumberColumn(**common, format="%.1f"),
+        Kind.MS: lambda: st.column_config.NumberColumn(**common, format="localized"),
+        Kind.SECONDS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.TIME: lambda: st.column_config.DatetimeColumn(**common, format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
         Kind.SHARE: lambda: st.column_config.ProgressColumn(**common, format="%.0f %%", min_value=0, max_value=100),
     }
-    return made[column.kind]()
+    return made.get(column.kind, lambda: st.column_config.TextColumn(**common))()
 
 
-def draw(frame: pd.DataFrame, columns: dict[str, Column], *, key: str, tall: bool = False) -> None:
-    """A table to read, at its full height; in ``tall`` rows long text is wrapped."""
-    st.dataframe(
-        frame,
-        column_config=config(columns),
-        height="content",
-        row_height=_TALL if tall else None,
-        column_order=list(columns),
-        hide_index=True,
-        placeholder=NOT_MEASURED,
-        key=key,
-    )
+def read(frame: pd.DataFrame, *, header: bool = True) -> None:
+    """A table of sentences to read, wrapped to the width there is; its cells are Markdown."""
+    st.table(frame, border="horizontal", hide_index=True, hide_header=not header)
 
 
 def choose(
     frame: pd.DataFrame,
-    columns: dict[str, Column],
+    columns: Sequence[Column],
     *,
     key: str,
     pinned: str | None = None,
@@ -67,7 +62,7 @@ def choose(
     event: Any = st.dataframe(
         frame,
         column_config=config(columns, pinned=pinned),
-        column_order=list(columns),
+        column_order=[column.key for column in columns],
         hide_index=True,
         placeholder=NOT_MEASURED,
         on_select=on_select or "rerun",

@@ -31,13 +31,6 @@ def shown_of(rows: int, total: int, noun: str) -> str:
     return f"{total:,} {noun}." if total == 1 else f"{total:,} {noun}s."
 
 
-def sessions_shown(rows: int, total: int, *, bucket: bool) -> str:
-    """``8 sessions, and the turns without a session id.``: ``bucket`` says that one row is not a session."""
-    if not bucket or rows < total:
-        return shown_of(rows, total, "session")
-    return f"{shown_of(rows - 1, total - 1, 'session')[:-1]}, and the turns without a session id."
-
-
 def duration(ns: int | None) -> str:
     """Nanoseconds in the unit that reads best, from ``850 µs`` to ``2 h 05 min``."""
     if ns is None:
@@ -67,10 +60,18 @@ def size(value: int | None) -> str:
 
 
 def share(part: int | None, whole: int | None) -> str:
-    """``62 %``; not measured when either is, or when there is nothing to share."""
+    """``62 %``; not measured when either is, or when there is nothing to share. Only none is 0 and only all is 100."""
     if part is None or not whole:
         return NOT_MEASURED
-    return f"{100 * part / whole:.0f} %"
+    percent = round(100 * part / whole)
+    if percent == 0 and part:
+        return "under 1 %"
+    return "over 99 %" if percent == 100 and part != whole else f"{percent} %"
+
+
+def part(some: int, whole: int) -> str:
+    """``37 (62 %)``, which stays on one line; the number alone when there is nothing to share."""
+    return f"{some:,} ({share(some, whole)})".replace(" ", "\N{NO-BREAK SPACE}") if whole else f"{some:,}"
 
 
 def when(ns: int | None) -> str:
@@ -83,14 +84,16 @@ def when(ns: int | None) -> str:
         return "a time outside the calendar"
 
 
-def session(session_id: str | None, longest: int = _LONGEST) -> str:
-    """A session id that is safe to show anywhere: hidden and direction-changing characters are spelled out,
-    long ids are cut and say how long they are. None is the bucket of turns without an id."""
-    if not session_id:
-        return UNATTRIBUTED
-    visible = "".join(_spelled(c) for c in session_id[:longest])
-    visible = visible[:longest]
-    return visible if len(session_id) <= longest else f"{visible}… ({len(session_id):,} characters)"
+def session(session_id: str | None) -> str:
+    """A session id that is safe to show anywhere. None is the bucket of turns without an id."""
+    return harmless(session_id) if session_id else UNATTRIBUTED
+
+
+def harmless(foreign: str, longest: int = _LONGEST) -> str:
+    """Foreign text that is safe to show anywhere: hidden and direction-changing characters are spelled out, long text
+    is cut and says how long it is."""
+    visible = "".join(_spelled(c) for c in foreign[:longest])[:longest]
+    return visible if len(foreign) <= longest else f"{visible}… ({len(foreign):,} characters)"
 
 
 def _spelled(char: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Divergence, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.store.fates import Fate
 
 NOT_MEASURED: Final = "not measured"
 UNATTRIBUTED: Final = "Turns without a session id"
+NO_OBSTACLE: Final = "Nothing"
+"""What was in the way of a session that had no obstacle."""
 
 
 class Word(NamedTuple):
@@ -18,6 +22,11 @@ class Word(NamedTuple):
     """The engine's or turnscope's own word, as in metrics and traces."""
     story: str
     """A whole sentence for someone who meets it for the first time."""
+
+    @property
+    def value(self) -> str:
+        """The label's or attribute's value in metrics and traces."""
+        return self.term.replace(" ", "_")
 
     @property
     def shown(self) -> str:
@@ -187,22 +196,50 @@ DIVERGENCES: Final[dict[str, str]] = {
     Divergence.REASONING_STRIPPED: "the answer without its reasoning",
 }
 
-HOLD_OUTCOMES: Final[dict[str, Word]] = {
-    HoldOutcome.READ: Word("Fetched by the next turn", "read", "A later turn read the kept blocks: the hold paid off."),
-    HoldOutcome.NOTIFIED: Word(
+FATES: Final[dict[str, Word]] = {
+    Fate.READ: Word("Fetched by the next turn", "read", "A later turn read the kept blocks: the hold paid off."),
+    Fate.NOTIFIED: Word(
         "Released early",
         "notified",
         "The next turn did not need the blocks (it had them, or too little was missing) and let them go.",
     ),
-    HoldOutcome.TTL: Word(
-        "Nobody came in time", "ttl", "No turn asked before the time limit: memory was kept for nothing."
+    Fate.HELD: Word("Still held", "held", "The blocks are kept; nobody has asked for them yet."),
+    Fate.NOT_CONTINUED: Word(
+        "Nobody came back",
+        "ttl",
+        "No later turn of the session has come, so the blocks were let go at their time limit. "
+        "This is normal: every session has a last turn.",
     ),
-    HoldOutcome.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
-    HoldOutcome.HOLDER_LOST: Word("Decode worker gone", "holder lost", "The worker that kept the blocks went away."),
-    HoldOutcome.ABORTED: Word("Broken off", "aborted", "The hold was given up because its request was aborted."),
-    HoldOutcome.UNKNOWN: Word("Unknown", "unknown", "The blocks were released, and how was not seen."),
+    Fate.TOO_LATE: Word(
+        "Let go before the next turn",
+        "ttl",
+        "The next turn came after the time limit, when the blocks were gone: "
+        "with a longer decoder_kv_blocks_ttl it could have fetched them back.",
+    ),
+    Fate.NOT_ASKED: Word(
+        "Next turn did not ask",
+        "ttl",
+        "A later turn came in time and did not fetch the blocks, so they were kept until their time limit: "
+        "the reason of that turn says why.",
+    ),
+    Fate.NO_SESSION: Word(
+        "No session to come back to",
+        "ttl",
+        "The turn named no session, so no later turn could ask for its blocks: "
+        "they were kept until their time limit for nothing.",
+    ),
+    Fate.TTL: Word(
+        "Let go at the time limit",
+        "ttl",
+        "The blocks were let go at their time limit. Whether a later turn came is not known: "
+        "the turn that left them is not in the store.",
+    ),
+    Fate.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
+    Fate.HOLDER_LOST: Word("Decode worker gone", "holder lost", "The worker that kept the blocks went away."),
+    Fate.ABORTED: Word("Broken off", "aborted", "The hold was given up because its request was aborted."),
+    Fate.UNKNOWN: Word("Unknown", "unknown", "The blocks were released, and how was not seen."),
 }
-STILL_HELD: Final = Word("Still held", "held", "The blocks are kept; nobody has asked for them yet.")
+"""What became of the blocks a turn left. The engine's word is the hold's outcome; ``ttl`` has several meanings."""
 NO_HOLD: Final = "Nothing kept"
 
 STATUSES: Final[dict[str, Word]] = {
@@ -214,7 +251,7 @@ STATUSES: Final[dict[str, Word]] = {
 
 SOURCES: Final[dict[str, Word]] = {
     TokenSource.LOCAL_HIT: Word("Already there", "local hit", "Found in the prefill worker's own cache."),
-    TokenSource.FETCHED: Word("Fetched back", "reverse fetch", "Read back from the decode worker."),
+    TokenSource.FETCHED: Word("Fetched back", "fetched", "Read back from the decode worker."),
     TokenSource.EXTERNAL: Word("From another store", "external", "Loaded from a separate KV cache store."),
     TokenSource.RECOMPUTED: Word(
         "Computed again", "recomputed", "Had been computed in this session before: wasted work."
@@ -227,7 +264,7 @@ SOURCES: Final[dict[str, Word]] = {
 """In the order they are stacked: reused first, computed last."""
 
 
-def shown(table: dict[str, Word], value: str | None) -> str | None:
+def shown(table: Mapping[str, Word], value: str | None) -> str | None:
     """The words for ``value``; a value that is not in the table is shown as it is, None stays None."""
     if value is None:
         return None

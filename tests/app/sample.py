@@ -47,8 +47,8 @@ _PLAN: Final[dict[str | None, tuple[int, str | None, list[tuple[int, int, int, i
         90,
         "body.conversation_id",
         [
-            (0, 0, 640, 640, {"reason": "first_turn", "streamed": True, "hold": None}),
-            (0, 0, 980, 330, {"reason": "no_handle_from_decode", "streamed": True, "hold": None}),
+            (0, 0, 640, 640, {"reason": "first_turn", "streamed": True, "hold": "ttl"}),
+            (0, 0, 980, 330, {"reason": "no_handle_from_decode", "streamed": True, "hold": "ttl"}),
             (0, 0, 1310, 320, {"reason": "no_handle_from_decode", "streamed": True, "hold": None}),
             (0, 0, 1660, 340, {"reason": "no_handle_from_decode", "streamed": True, "hold": None}),
         ],
@@ -104,7 +104,7 @@ _PLAN: Final[dict[str | None, tuple[int, str | None, list[tuple[int, int, int, i
         400,
         None,
         [
-            (0, 0, 350, None, {"reason": "no_session_id", "hold": "ttl"}),
+            (0, 0, 350, None, {"reason": "no_session_id", "hold": None, "bare": True}),
             (0, 0, 410, None, {"reason": "no_session_id", "hold": "ttl"}),
         ],
     ),

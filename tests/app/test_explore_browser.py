@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.app import sample
+from tests.app.serving import PATIENCE_MS, chromium, explorer, until_useful
 from tests.store.rows import fill, turn
-from turnscope.cli import explore
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 SHOTS = Path(__file__).parents[2] / "build" / "shots"
-PATIENCE_MS = 120_000
 
 pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.fail(f"{CHROMIUM} is missing: apt-get install --no-install-recommends chromium fonts-dejavu-core")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+    with chromium() as browser:
         yield browser
-        browser.close()
-
-
-def _serve(store: Path) -> tuple[subprocess.Popen[bytes], str]:
-    with socket.create_server((explore.HOST, 0)) as probe:
-        port = probe.getsockname()[1]
-    explore.check(str(store), port)
-    process = subprocess.Popen(explore.command(port), env={**os.environ, explore.STORE_VARIABLE: str(store)})
-    address = f"http://{explore.HOST}:{port}"
-    deadline = time.monotonic() + 90
-    while True:
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=5):
-                return process, address
-        except (urllib.error.URLError, TimeoutError):
-            assert process.poll() is None, "the explorer ended by itself"
-            assert time.monotonic() < deadline, "the explorer did not answer within 90 s"
-            time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +29,17 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     store = tmp_path_factory.mktemp("store")
     sample.write(str(store))
     fill(store, turn(1, session_id="<img src=x onerror=document.title='pwned'>\u202egnirts", prompt_tokens=5))
-    process, address = _serve(store)
-    yield address
-    process.terminate()
-    process.wait(timeout=30)
+    with explorer(store) as address:
+        yield address
 
 
 class Visit:
     """A page that remembers what the browser complained about."""
 
-    def __init__(self, browser: Browser, scheme: str = "light") -> None:
+    def __init__(self, browser: Browser, scheme: str = "light", width: int = 1440) -> None:
+        self.width = width
         self.page: Page = browser.new_context(
-            viewport={"width": 1440, "height": 1000},
+            viewport={"width": width, "height": 1000},
             color_scheme=scheme,  # type: ignore[arg-type]
         ).new_page()
         self.page.set_default_timeout(PATIENCE_MS)
@@ -96,12 +56,8 @@ class Visit:
             self.complaints.append(f"{message.text} {message.location}")
 
     def open(self, url: str) -> float:
-        """Seconds until the page's heading and its first table or chart are there."""
-        began = time.monotonic()
-        self.page.goto(url)
-        self.page.locator("h1").first.wait_for()
-        self.page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
-        return time.monotonic() - began
+        """Seconds until the page's heading and its first table are there."""
+        return until_useful(self.page, url)
 
     def settle(self) -> None:
         """Until nothing is loading any more."""
@@ -113,7 +69,7 @@ class Visit:
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.settle()
         height = self.page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
-        self.page.set_viewport_size({"width": 1440, "height": min(int(height) + 60, 5_000)})
+        self.page.set_viewport_size({"width": self.width, "height": min(int(height) + 60, 5_000)})
         self.page.wait_for_timeout(1_000)
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
@@ -194,3 +150,42 @@ def test_every_page_is_drawn_in_light_and_dark(browser: Browser, address: str, s
         assert visit.page.locator("[data-testid=stException]").count() == 0
         charts = visit.page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count()
         assert (charts > 0) == path.startswith("/session")
+
+
+_CUT = """() => {
+    const cut = e => ["hidden", "clip", "scroll", "auto"].includes(getComputedStyle(e).overflowX)
+        && e.scrollWidth > e.clientWidth + 1;
+    const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+    const found = [];
+    for (const box of document.querySelectorAll("[data-testid=stMetric], [data-testid=stTable]")) {
+        for (const e of [box, ...box.querySelectorAll("*")]) if (cut(e)) found.push("cut: " + e.textContent);
+        for (const text of box.querySelectorAll("p")) {
+            const range = document.createRange();
+            range.selectNodeContents(text);
+            const inside = box.getBoundingClientRect(), drawn = range.getBoundingClientRect();
+            if (drawn.right > inside.right + 1) found.push("over the edge: " + text.textContent);
+            for (const icon of box.querySelectorAll("[data-testid=stTooltipIcon]"))
+                if (over(drawn, icon.getBoundingClientRect())) found.push("under its icon: " + text.textContent);
+        }
+    }
+    return found;
+}"""
+"""Texts of cards and of tables of sentences that a person cannot read whole."""
+
+
+@pytest.mark.parametrize("width", [1280, 900, 390])
+def test_no_card_and_no_sentence_is_cut_at_any_width(browser: Browser, address: str, width: int) -> None:
+    for name, path in {
+        "sessions": "/",
+        "session": "/session?id=support-chat-4711",
+        "unattributed": "/session?unattributed=1",
+        "about": "/about",
+    }.items():
+        visit = Visit(browser, width=width)
+        visit.open(address + path)
+        visit.settle()
+        for expander in visit.page.locator("[data-testid=stExpander] summary").all():
+            expander.click()
+        visit.shoot(f"{name}-{width}")
+        assert visit.page.evaluate(_CUT) == [], (name, width)
+        assert visit.page.locator("[data-testid=stMetric], [data-testid=stTable]").count() > 3

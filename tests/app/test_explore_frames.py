@@ -14,8 +14,8 @@ from tests.app import sample
 from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
 from turnscope.store import StoreReader
-from turnscope.store.totals import Totals
-from turnscope_app import charts, columns, frames, stories, words
+from turnscope.store.totals import Counts, Totals
+from turnscope_app import cards, charts, columns, fields, frames, stories, words
 
 MS = 1_000_000
 
@@ -40,31 +40,38 @@ def _turns(tmp_path: Path, *rows: Turn | HoldRecord) -> tuple[pa.Table, pa.Table
 
 def _row(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = dict.fromkeys(Turn.__struct_fields__)
-    base |= {"suspicions": [], "status": "ok", "reason": "none", "hold_seen": False, "hold_outcome": None}
-    base |= {"hold_tokens": None, "hold_held_ns": None}
+    base |= {"suspicions": [], "status": "ok", "reason": "none", "hold_seen": False, "hold_fate": None}
+    base |= {"hold_tokens": None, "hold_held_ns": None, "hold_pause_ns": None}
     return base | changes
 
 
 def test_every_column_of_a_frame_has_a_heading_and_a_help(reader: StoreReader) -> None:
-    made = {
-        "sessions": frames.sessions(reader.sessions().table),
-        "turns": frames.turns(reader.turns("coding-agent-7f3a").table),
-        "words": frames.vocabulary(words.REASONS, {}, 0),
-        "holds": frames.vocabulary(words.HOLD_OUTCOMES, {}, 0),
-        "coverage": frames.coverage(reader.totals()),
-    }
-    assert set(made) == set(columns.TABLES)
-    for name, frame in made.items():
-        assert set(frame.columns) == set(columns.TABLES[name]), name
-        assert all(column.heading and column.help.endswith(".") for column in columns.TABLES[name].values()), name
+    made = (
+        (columns.SESSIONS, frames.sessions(reader.sessions().table)),
+        (fields.TURNS, frames.turns(reader.turns("coding-agent-7f3a").table)),
+    )
+    for shown, frame in made:
+        assert list(frame.columns) == [column.key for column in shown]
+        assert all(column.heading and column.help.endswith(".") for column in shown)
+        assert len({column.heading for column in shown}) == len(shown)
 
 
 def test_units_stand_in_the_headings_of_numbers() -> None:
-    unit = {columns.Kind.TOKENS: "(tokens)", columns.Kind.MS: "(ms)", columns.Kind.SECONDS: "(s)"}
-    unit |= {columns.Kind.BYTES: "(bytes)", columns.Kind.TIME: "(UTC)"}
-    for table in columns.TABLES.values():
-        for column in table.values():
-            assert unit.get(column.kind, "") in column.heading
+    by_key = {column.key: column for column in (*columns.SESSIONS, *fields.TURNS)}
+    assert by_key["fetched_tokens"].heading == "Fetched back (tokens)"
+    assert by_key["fetched_bytes"].heading == "Fetched back (bytes)"
+    assert by_key["ttft"].heading == "First token (ms)"
+    assert by_key["hold_held"].heading == "Kept for (s)"
+    assert by_key["started"].heading == "Started (UTC)"
+
+
+def test_every_field_of_a_turn_is_shown_or_says_why_not(reader: StoreReader) -> None:
+    shown = {column.name for group in fields.GROUPS for column in (*group.listed, *group.more)}
+    known = set(reader.turns("coding-agent-7f3a").table.column_names) - {"hold_outcome", "hold_seen"}
+    assert set(Turn.__struct_fields__) <= known
+    assert known - shown - set(fields.ELSEWHERE) == {"hold_used_by_turn_id"}
+    assert shown <= known
+    assert not shown & set(fields.ELSEWHERE)
 
 
 def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
@@ -73,11 +80,14 @@ def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
     assert (row["turns"], row["prompt_tokens"], row["fetched_tokens"]) == (4, 4682, 2999)
     assert row["reused"] == pytest.approx(100 * 2999 / 4682)
     assert row["fetched_bytes"] == 2999 * 1024
-    assert row["reason"] == "Nothing"
+    assert row["main_reason"] == "Nothing"
+    assert frame.loc["coding-agent-7f3a", "main_reason"] == "Nothing"
+    assert frame.loc["slow-reader", "main_reason"] == "Proxy forgot the ticket (proxy entry expired)"
     assert frame.loc["compacting-agent", "warnings"] == "⚠ 2 possibly wrong"
     assert frame.loc["flaky-network", "warnings"] == "✕ 2 not answered"
-    assert frame.loc["no-proxy-hook", "ttft"] is pd.NA
-    assert frame.loc["Turns without a session id", "turns"] == 2
+    assert frame.loc["no-proxy-hook", "ttft_median"] is pd.NA
+    (loose,) = frames.sessions(reader.unattributed()).to_dict("records")
+    assert (loose["session"], loose["turns"]) == ("Turns without a session id", 2)
 
 
 def test_a_turn_row_in_screen_units(tmp_path: Path) -> None:
@@ -87,26 +97,19 @@ def test_a_turn_row_in_screen_units(tmp_path: Path) -> None:
         hold(1, hold_id="h", outcome="read", held_ns=1_500_000_000),
     )
     row = frames.turns(table).iloc[0]
-    assert (row["turn"], row["prompt_tokens"], row["ttft"], row["fetch"]) == (1, 100, 12.5, 0.0)
-    assert (row["kept"], row["kept_for"], row["mark"]) == ("Fetched by the next turn (read)", 1.5, "⚠")
+    assert (row["number"], row["prompt_tokens"], row["ttft"], row["fetch"]) == (1, 100, 12.5, 0.0)
+    assert (row["hold_fate"], row["hold_held"], row["mark"]) == ("Fetched by the next turn (read)", 1.5, "⚠")
     assert row["started"] == pd.Timestamp("2026-11-30 12:00:01", tz="UTC")
 
 
 def test_what_was_not_measured_is_missing_and_never_zero(tmp_path: Path) -> None:
     table, _ = _turns(tmp_path, turn(1, ended_ns=None))
     row = frames.turns(table).iloc[0]
-    for name in ("prompt_tokens", "fetched_tokens", "fetched_bytes", "ttft", "prefill", "kept_for"):
+    for name in ("prompt_tokens", "fetched_tokens", "fetched_bytes", "ttft", "prefill", "hold_held"):
         assert row[name] is pd.NA, name
     assert charts.tokens_frame(table).empty
     assert charts.times_frame(table).empty
     assert charts.bytes_frame(table).empty
-
-
-def test_reused_is_unknown_unless_every_source_is() -> None:
-    row = {"prompt_tokens": 200, "local_hit_tokens": 10, "fetched_tokens": 40, "external_tokens": 0}
-    assert frames.reused_percent(row) == 25.0
-    assert frames.reused_percent({**row, "external_tokens": None}) is None
-    assert frames.reused_percent({**row, "prompt_tokens": 0}) is None
 
 
 @pytest.mark.parametrize(
@@ -123,13 +126,41 @@ def test_turns_are_numbered_by_their_index_or_else_by_their_place(
     ("turn_", "shown"),
     [
         ({"left_hold_id": None}, "Nothing kept"),
-        ({"left_hold_id": "h", "hold_seen": False}, None),
-        ({"left_hold_id": "h", "hold_seen": True, "hold_outcome": None}, "Still held (held)"),
-        ({"left_hold_id": "h", "hold_seen": True, "hold_outcome": "ttl"}, "Nobody came in time (ttl)"),
+        ({"left_hold_id": "h"}, "not measured"),
+        ({"left_hold_id": "h", "hold_fate": "held"}, "Still held (held)"),
+        ({"left_hold_id": "h", "hold_fate": "not_continued"}, "Nobody came back (ttl)"),
+        ({"left_hold_id": "h", "hold_fate": "too_late"}, "Let go before the next turn (ttl)"),
     ],
 )
-def test_nothing_kept_still_held_and_not_reported_are_told_apart(turn_: dict[str, Any], shown: str | None) -> None:
-    assert frames.hold_shown(turn_) == shown
+def test_nothing_kept_still_held_and_not_reported_are_told_apart(turn_: dict[str, Any], shown: str) -> None:
+    assert _details(_row(**turn_))["Kept for the next turn"] == shown
+
+
+def _details(turn_: dict[str, Any]) -> dict[str, str]:
+    """What the details of a turn say, by label; the Markdown's escapes are taken away."""
+    made = [frames.details(turn_, group) for group in fields.GROUPS]
+    return {r["what"]: r["value"].replace("\\", "") for frame in made for r in frame.to_dict("records")}
+
+
+def test_the_details_of_a_turn_have_units_and_words(tmp_path: Path) -> None:
+    table, _ = _turns(
+        tmp_path,
+        turn(
+            1, prompt_tokens=1_250, fetch_ns=12_500_000, handoff_bytes=786_432, suspicions=["kv_mismatch", "odd"],
+            streamed=True, late=False, model="<b>\u202e", path="mixed",
+        ),
+    )  # fmt: skip
+    said = _details(table.to_pylist()[0])
+    assert (said["Prompt"], said["Fetch"], said["Handed over"]) == ("1,250 tokens", "12.5 ms", "786.4 kB")
+    assert said["Possibly wrong"] == "Reused memory of other text (kv mismatch), odd"
+    assert (said["Streamed"], said["Late facts"], said["Answer"]) == ("yes", "no", "not measured")
+    assert (said["Model"], said["Reuse"]) == ("<b>u202e", "Partly there, partly fetched (mixed)")
+    assert said["Offered"] == "nothing was offered"
+
+
+def test_a_store_of_an_older_turnscope_lacks_fields_and_they_are_not_measured() -> None:
+    old = {k: v for k, v in _row(prompt_tokens=5).items() if k != "preemptions"}
+    assert _details(old)["Pushed out"] == "not measured"
 
 
 def test_absurd_times_do_not_break_a_frame(tmp_path: Path) -> None:
@@ -138,14 +169,50 @@ def test_absurd_times_do_not_break_a_frame(tmp_path: Path) -> None:
 
 
 def test_the_vocabulary_lists_every_word_the_frequent_first() -> None:
-    frame = frames.vocabulary(words.PATHS, {"mixed": 3, "recompute": 1}, 4)
-    assert list(frame["term"])[:2] == ["mixed", "recompute"]
-    assert (list(frame["turns"])[:3], list(frame["share"])[:3]) == ([3, 1, 0], [75.0, 25.0, 0.0])
+    frame = frames.vocabulary(words.PATHS, {"mixed": 3, "local_hit": 1}, 4, "Turns")
+    assert frame.iloc[0].tolist()[:2] == [
+        "**Partly there, partly fetched**  \n`mixed`",
+        "3\N{NO-BREAK SPACE}(75\N{NO-BREAK SPACE}%)",
+    ]
+    assert frame.iloc[1, 0] == "**Already there**  \n`local_hit`"
     assert len(frame) == len(words.PATHS)
 
 
+def test_coverage_says_why_turns_lack_a_measurement_only_where_some_do() -> None:
+    def row(**sums: int) -> list[str]:
+        frame = frames.coverage(Totals(turns=4, **sums), Counts()).set_index("What")
+        return frame.loc["Computed tokens split into again and new"].tolist()
+
+    nothing, some, everything = row(), row(split_turns=3), row(split_turns=4)
+    assert nothing[0] == "0\N{NO-BREAK SPACE}(0\N{NO-BREAK SPACE}%)"
+    assert "digests" in nothing[1]
+    assert nothing[1] == some[1]
+    assert everything == ["4\N{NO-BREAK SPACE}(100\N{NO-BREAK SPACE}%)", "Nothing is missing."]
+
+
 def test_coverage_of_an_empty_store_has_no_shares() -> None:
-    assert frames.coverage(Totals())["share"].isna().all()
+    assert set(frames.coverage(Totals(), Counts())["Turns that have it"]) == {"0"}
+
+
+# --- cards ----------------------------------------------------------------------------------------
+def test_how_much_was_computed_again_is_a_card_only_where_it_was_measured(reader: StoreReader) -> None:
+    def labels(session_id: str) -> dict[str, cards.Card]:
+        summary = reader.session(session_id)
+        assert summary is not None
+        return {card.label: card for card in cards.session(summary)}
+
+    assert labels("support-chat-4711")["Tokens computed again"].value == "37"
+    assert labels("support-chat-4711")["Tokens computed again"].help.endswith("wasted work.")
+    assert labels("no-proxy-hook")["Tokens computed again"].help.endswith("Measured for 1 of 3 turns.")
+    assert "Tokens computed again" not in {
+        card.label for card in cards.session({**(reader.session("slow-reader") or {}), "split_turns": 0})
+    }
+
+
+def test_the_cards_count_turns_without_a_session_apart(reader: StoreReader) -> None:
+    found = {card.label: card for card in cards.store(reader.totals())}
+    assert (found["Sessions"].value, found["Turns"].value) == ("8", "33")
+    assert found["Turns"].help.endswith("31 in sessions, 2 without a session id.")
 
 
 # --- charts ---------------------------------------------------------------------------------------
@@ -177,7 +244,7 @@ def test_a_hold_lasts_as_long_as_its_holder_measured(tmp_path: Path) -> None:
         turn(1, left_hold_id="a"),
         turn(2, left_hold_id="b"),
         turn(3, left_hold_id="c"),
-        turn(4, left_hold_id="gone"),
+        turn(4, left_hold_id="gone", started_ns=NOON + 9 * SECOND, ended_ns=NOON + 10 * SECOND),
         hold(
             1, hold_id="a", started_ns=NOON + 2 * SECOND, held_ns=3 * SECOND, ended_ns=NOON + 9 * SECOND, outcome="read"
         ),
@@ -185,10 +252,10 @@ def test_a_hold_lasts_as_long_as_its_holder_measured(tmp_path: Path) -> None:
         hold(3, hold_id="c", started_ns=NOON + 4 * SECOND),
     )
     frame = charts.holds_frame(table, holds)
-    assert frame[["turn", "outcome", "start_s", "end_s"]].values.tolist() == [
+    assert frame[["turn", "fate", "start_s", "end_s"]].values.tolist() == [
         [1, "Fetched by the next turn", 1, 4],
         [2, "Other", 2, 6],
-        [3, "Still held", 3, 8],
+        [3, "Still held", 3, 9],
     ]
     assert frame["kept_s"].tolist()[:2] == [3, 4]
     assert pd.isna(frame["kept_s"].iloc[2])
@@ -236,11 +303,6 @@ def test_the_story_says_when_nothing_was_measured() -> None:
 
 def test_the_story_says_how_a_turn_ended_and_what_was_kept() -> None:
     assert stories.ending(_row(status="error", stage="prefill")) == "The turn ended with an error (at: prefill)."
-    assert stories.kept(_row(left_hold_id="h", hold_seen=True, hold_tokens=952, hold_held_ns=6 * SECOND,
-                             hold_outcome="ttl")) == (
-        "Blocks of 952 tokens were kept on the decode worker for 6.00 s. "
-        "No turn asked before the time limit: memory was kept for nothing."
-    )  # fmt: skip
     assert stories.kept(_row()).startswith("No blocks were kept")
 
 
@@ -262,6 +324,53 @@ def test_where_a_request_diverges_is_told_with_its_evidence() -> None:
     model = _row(diverged_role="model", diverged_kind="edited", diverged_evidence="names")
     assert stories.parted(model) == "The request diverges from the turn before in the model (edited)."
     assert stories.parted(_row()) == ""
+
+
+def _kept(fate: str, **changes: Any) -> str:
+    left: dict[str, Any] = {"left_hold_id": "h", "hold_seen": True, "hold_tokens": 952, "hold_held_ns": 30 * SECOND}
+    return stories.kept(_row(**{**left, "hold_fate": fate, **changes}))
+
+
+def test_a_hold_that_nobody_came_back_for_is_said_to_be_normal() -> None:
+    assert _kept("not_continued") == (
+        "Blocks of 952 tokens were kept on the decode worker for 30.00 s. No later turn of the session has come, so "
+        "the blocks were let go at their time limit. This is normal: every session has a last turn."
+    )
+
+
+def test_a_hold_that_ended_before_the_next_turn_says_by_how_much() -> None:
+    assert _kept("too_late", hold_pause_ns=42 * SECOND).endswith(
+        "The next turn came after 42.00 s, 12.00 s too late: with a longer decoder_kv_blocks_ttl it could have fetched "
+        "them back."
+    )
+    assert _kept("too_late", hold_pause_ns=42 * SECOND, hold_held_ns=None).endswith(words.FATES["too_late"].story)
+
+
+def test_a_hold_that_the_next_turn_did_not_ask_for_says_so() -> None:
+    assert "came after 2.00 s, in time, and did not fetch them" in _kept("not_asked", hold_pause_ns=2 * SECOND)
+
+
+def test_a_hold_that_is_still_kept_or_was_not_reported_says_so() -> None:
+    assert _kept("held").endswith("are still kept on the decode worker for the next turn.")
+    assert "has not been reported" in stories.kept(_row(left_hold_id="h"))
+
+
+@pytest.mark.parametrize(
+    ("attempts", "proxy_reports", "said"),
+    [
+        (3, True, None),
+        (1, True, "2 of them did not come through the proxy"),
+        (0, True, "None of them came through the proxy"),
+        (0, False, None),
+    ],
+)
+def test_turns_past_the_proxy_are_explained_where_a_proxy_reports(
+    attempts: int, proxy_reports: bool, said: str | None
+) -> None:
+    told = stories.unattributed({"turns": 3, "attempt_turns": attempts}, proxy_reports=proxy_reports)
+    assert told.startswith("3 turns came without a session id.")
+    assert ("through the proxy" in told) == (said is not None)
+    assert said is None or said in told
 
 
 def test_an_unknown_word_does_not_break_a_story() -> None:

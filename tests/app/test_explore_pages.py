@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 import turnscope_app
 from tests.app import sample
 from tests.store.rows import fill, turn, writer
-from turnscope_app import data, words
+from turnscope_app import data, fields, words
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
 VIEWS = {"sessions": "views/sessions.py", "session": "views/session.py", "about": "views/about.py"}
@@ -72,9 +72,9 @@ def test_a_page_of_an_empty_store_says_so(view: str, tmp_path: Path, monkeypatch
 def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = _open("sessions", store, monkeypatch)
     assert not at.exception
-    assert "8 sessions, and the turns without a session id." in _said(at)
+    assert "8 sessions." in _said(at)
     frame: Any = at.dataframe[0].value
-    assert list(frame["session"])[:2] == ["slow-reader", "Turns without a session id"]
+    assert list(frame["session"])[:2] == ["slow-reader", "cancelled-mid-answer"]
     assert {m.label: m.value for m in at.metric} == {
         "Sessions": "8",
         "Turns": "33",
@@ -82,6 +82,27 @@ def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: p
         "Tokens fetched back": "8,961",
         "Possibly wrong answers": "2",
     }
+
+
+def test_turns_without_a_session_id_stand_apart_and_are_explained(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = _open("sessions", store, monkeypatch)
+    assert "Turns without a session id" in [s.value for s in at.subheader]
+    assert "2 turns came without a session id." in _said(at)
+    assert "1 of them did not come through the proxy" in _said(at)
+    assert list(at.dataframe[1].value["turns"]) == [2]
+    at = _open("sessions", store, monkeypatch, sessions_check="Possibly wrong")
+    assert len(at.dataframe) == 1
+    at = _open("sessions", store, monkeypatch, sessions_reason=words.REASONS["no_session_id"].shown)
+    assert "No session meets all of these filters." in at.info[0].value
+    assert list(at.dataframe[0].value["turns"]) == [2]
+
+
+def test_every_place_names_the_same_number_of_sessions(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, about = (_open(view, store, monkeypatch) for view in ("sessions", "about"))
+    card = {m.label: m.value for m in listed.metric}["Sessions"]
+    assert card == str(len(listed.dataframe[0].value))
+    assert f"\n{card} sessions." in _said(listed)
+    assert f"31 turns in {card} sessions, and 2 turns without a session id" in _said(about)
 
 
 def test_a_link_with_filters_opens_the_filtered_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +128,22 @@ def test_a_filter_that_nothing_meets_says_so(store: Path, monkeypatch: pytest.Mo
 def test_a_link_with_a_senseless_filter_opens_the_whole_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = _open("sessions", store, monkeypatch, sessions_path="nonsense", sessions_sort="nonsense")
     assert not at.exception
-    assert len(at.dataframe[0].value) == 9
+    assert len(at.dataframe[0].value) == 8
 
 
 def test_one_session_is_told_turn_by_turn(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = _open("session", store, monkeypatch, id="compacting-agent")
     assert not at.exception
     assert at.title[0].value == r"compacting\-agent"
-    assert [m.value for m in at.metric] == ["4", "4,968", "59 %", "2,426", "68.9 ms", "2"]
+    assert {m.label: m.value for m in at.metric} == {
+        "Turns": "4",
+        "Prompt tokens": "4,968",
+        "Prompt tokens reused": "59 %",
+        "Tokens fetched back": "2,426",
+        "Tokens computed again": "0",
+        "First token, median": "68.9 ms",
+        "Possibly wrong answers": "2",
+    }
     assert [w.value.split("**")[1] for w in at.warning] == [
         "Turn 3: the answer may be wrong.",
         "Turn 4: the answer may be wrong.",
@@ -128,6 +157,32 @@ def test_a_link_to_a_turn_tells_that_turn(store: Path, monkeypatch: pytest.Monke
     at = _open("session", store, monkeypatch, id="support-chat-4711", session_turn="2")
     assert at.selectbox(key="session_turn").value == 2
     assert "716 were fetched back" in _said(at)
+
+
+def test_every_figure_of_a_turn_is_there_with_its_unit_and_what_it_means(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = _open("session", store, monkeypatch, id="support-chat-4711", session_turn="2")
+    said = {row["what"]: row for table in at.table for row in table.value.to_dict("records")}
+    assert said["Fetched back"]["value"] == r"733\.2 kB"
+    assert said["Prompt"]["value"] == "1,026 tokens"
+    assert said["Kept for the next turn"]["value"] == r"Fetched by the next turn \(read\)"
+    assert len(at.table) == len(fields.GROUPS)
+    assert all(row["help"] for row in said.values())
+
+
+def test_a_last_turns_hold_is_no_fault_and_one_that_ended_too_early_says_so(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = _open("session", store, monkeypatch, id="slow-reader", session_turn="3")
+    assert "This is normal: every session has a last turn." in _said(at).replace("\\", "")
+    at.selectbox(key="session_turn").select(2).run()
+    assert "3 min 40 s too late" in _said(at)
+    assert list(at.dataframe[0].value["hold_fate"]) == [
+        "Let go before the next turn (ttl)",
+        "Let go before the next turn (ttl)",
+        "Nobody came back (ttl)",
+    ]
 
 
 def test_turns_without_a_session_id_have_a_page_that_says_what_to_do(
@@ -171,9 +226,12 @@ def test_the_about_page_tells_what_is_covered_and_explains_every_word(
 ) -> None:
     at = _open("about", store, monkeypatch)
     assert not at.exception
-    assert "33 turns in 8 sessions" in _said(at)
-    shown = [list(d.value.get("term", [])) for d in at.dataframe]
-    assert [len(s) for s in shown] == [0, len(words.PATHS), len(words.REASONS), len(words.SUSPICIONS), 8]
+    assert "33 turns: 31 turns in 8 sessions, and 2 turns without a session id" in _said(at)
+    coverage, *vocabularies = [table.value for table in at.table]
+    assert "Why the others lack it" in coverage
+    said = "\n".join(word for frame in vocabularies for word in frame.iloc[:, 0])
+    for word in (w for table in (words.PATHS, words.REASONS, words.SUSPICIONS, words.FATES) for w in table.values()):
+        assert f"**{word.plain}**  \n`{word.value}`" in said
 
 
 def test_at_most_a_thousand_rows_are_sent_and_the_true_total_is_shown(
@@ -184,7 +242,7 @@ def test_at_most_a_thousand_rows_are_sent_and_the_true_total_is_shown(
     assert len(at.dataframe[0].value) == 1_000
     assert "1,000 of 1,202 turns are shown." in _said(at)
     at = _open("session", tmp_path, monkeypatch, id="long", session_page="2")
-    assert list(at.dataframe[0].value["turn"]) == list(range(1_001, 1_203))
+    assert list(at.dataframe[0].value["number"]) == list(range(1_001, 1_203))
 
 
 def test_every_widget_has_a_key_of_its_page(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 import pytest
 
 from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.store.fates import Fate
 from turnscope_app import text, words
 
 
@@ -16,7 +17,7 @@ from turnscope_app import text, words
         (Path, words.PATHS),
         (Reason, words.REASONS),
         (Suspicion, words.SUSPICIONS),
-        (HoldOutcome, words.HOLD_OUTCOMES),
+        (Fate, words.FATES),
         (Status, words.STATUSES),
         (TokenSource, words.SOURCES),
     ],
@@ -32,6 +33,16 @@ def test_every_word_has_a_story_and_no_other_has(vocabulary: type[StrEnum], tabl
 
 def test_every_kind_of_divergence_has_its_words() -> None:
     assert set(words.DIVERGENCES) == set(Divergence)
+
+
+@pytest.mark.parametrize("table", [words.PATHS, words.REASONS, words.SUSPICIONS, words.STATUSES, words.SOURCES])
+def test_every_word_names_its_value_in_metrics_and_traces(table: dict[str, words.Word]) -> None:
+    assert {word.value for word in table.values()} == {str(value) for value in table}
+
+
+def test_every_fate_names_the_holds_outcome_in_metrics_and_traces() -> None:
+    for fate, word in words.FATES.items():
+        assert word.value == fate or (word.value == HoldOutcome.TTL and fate not in set(HoldOutcome))
 
 
 def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:
@@ -74,6 +85,12 @@ def test_a_share_of_nothing_or_of_the_unmeasured_is_not_measured() -> None:
     assert {text.share(None, 200), text.share(1, None), text.share(0, 0)} == {"not measured"}
 
 
+def test_a_share_is_0_or_100_percent_only_of_none_or_all() -> None:
+    assert (text.share(1, 10_000), text.share(0, 10_000)) == ("under 1 %", "0 %")
+    assert (text.share(9_999, 10_000), text.share(10_000, 10_000)) == ("over 99 %", "100 %")
+    assert text.part(1_250, 2_500) == "1,250\N{NO-BREAK SPACE}(50\N{NO-BREAK SPACE}%)"
+
+
 def test_times_are_utc_and_absurd_ones_say_so() -> None:
     assert text.when(1_796_040_000_000_000_000) == "2026-11-30 12:00:00 UTC"
     assert text.when(2**63 * 1_000) == "a time outside the calendar"
@@ -107,5 +124,3 @@ def test_counts_say_how_many_of_how_many() -> None:
     assert text.shown_of(3, 3, "session") == "3 sessions."
     assert text.shown_of(1, 1, "turn") == "1 turn."
     assert text.shown_of(1000, 4000, "turn") == "1,000 of 4,000 turns are shown."
-    assert text.sessions_shown(9, 9, bucket=True) == "8 sessions, and the turns without a session id."
-    assert text.sessions_shown(9, 9, bucket=False) == "9 sessions."

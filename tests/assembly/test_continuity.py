@@ -12,7 +12,7 @@ from tests.assembly.talk import Talk, message, text
 from tests.builders import KEYS, P, Pair, read
 from turnscope import marks
 from turnscope.assembly import AssemblySettings
-from turnscope.marks import Keys
+from turnscope.marks import LONGEST, Keys
 from turnscope.model import Digest, Event, Turn
 from turnscope.semconv import Direction, Leg
 
@@ -77,7 +77,7 @@ def test_reasoning_stripped_from_the_history_is_a_mismatch_where_it_stood() -> N
     run = two_turns([*SYSTEM, *answer_of()[400:], *USER])
     turn = run.turns()["p2"]
     assert (turn.path, turn.suspicions, turn.mismatch_evidence) == ("reverse_fetch", ["kv_mismatch"], "digests")
-    assert encloses(turn, 1000, within=256)
+    assert encloses(turn, 1000, within=LONGEST)
     assert turn.diverged_after is not None
     assert (turn.fetched_tokens, turn.suspect_tokens) == (1250, 1250 - turn.diverged_after)
     assert run.count("suspicions_total", "kv_mismatch") == 1
@@ -96,7 +96,7 @@ def test_an_edited_system_prompt_of_the_same_length_is_a_mismatch_although_no_le
     edited = [*SYSTEM[:20], 7, *SYSTEM[21:], *answer_of(), *USER]
     turn = two_turns(edited).turns()["p2"]
     assert (turn.suspicions, turn.mismatch_evidence) == (["kv_mismatch"], "digests")
-    assert encloses(turn, 20, within=256)
+    assert encloses(turn, 20, within=LONGEST)
     assert turn.suspect_tokens is not None
     assert turn.suspect_tokens > 1599 - 20 - 1
 
@@ -263,7 +263,7 @@ def test_a_prefix_edited_early_makes_the_rest_new_and_rewritten() -> None:
     run = two_turns(edited, handle=False)
     turn = run.turns()["p2"]
     assert (turn.path, turn.reason) == ("recompute", "prefix_diverged")
-    assert encloses(turn, 20, within=256)
+    assert encloses(turn, 20, within=LONGEST)
     assert turn.rewritten_tokens is not None
     assert turn.new_tokens is not None
     assert 800 < turn.rewritten_tokens <= 1650 - 20 < turn.new_tokens + 20
@@ -274,7 +274,7 @@ def test_a_prefix_edited_early_makes_the_rest_new_and_rewritten() -> None:
 
 def test_where_enough_agrees_before_the_prompt_parts_the_missing_handle_is_the_reason() -> None:
     turn = two_turns([*SYSTEM, *USER, *answer_of()], handle=False).turns()["p2"]
-    assert (turn.reason, encloses(turn, 1000, within=256)) == ("handle_not_given", True)
+    assert (turn.reason, encloses(turn, 1000, within=LONGEST)) == ("handle_not_given", True)
 
 
 def test_fetched_text_that_was_moved_is_suspect_and_not_rewritten_since_it_was_not_computed() -> None:

@@ -7,35 +7,10 @@ from typing import Any
 import pytest
 
 from tests.assembly.run import Run
-from tests.builders import EPOCH_NS, MS, Pair, request
-from turnscope.model import Attempt, Event, Handle
+from tests.assembly.streams import not_handed_over
+from tests.builders import MS, Pair, request
+from turnscope.model import Event, Handle
 from turnscope.semconv import Leg
-
-
-def not_handed_over(pair: Pair, n: int, *, at_ms: int = 0, name: str | None = None) -> list[Event]:
-    """P answers without a handle; D gets a request of its own and computes all 39 tokens."""
-    name = name or f"abc{n}"
-    p_leg = request(f"chatcmpl-{name}-1111aaa{n}", prompt=39, added_mono_ns=at_ms * MS)
-    d_leg = request(f"chatcmpl-{name}-2222bbb{n}", leg=Leg.WHOLE, prompt=39, added_mono_ns=(at_ms + 415) * MS)
-    events = [pair.p.say(p_leg, at_ms + 400), pair.d.say(d_leg, at_ms + 900)]
-    if pair.proxy is not None:
-        attempt = Attempt(
-            proxy_turn_id=f"t{n}",
-            x_request_id=name,
-            session_id=f"s{n}",
-            prefill_status=200,
-            decode_status=200,
-            status_code=200,
-            finish_reason="stop",
-            started_wall_ns=EPOCH_NS + at_ms * MS,
-            prefill_start_ns=0,
-            prefill_end_ns=400 * MS,
-            decode_start_ns=415 * MS,
-            first_byte_ns=600 * MS,
-            last_byte_ns=900 * MS,
-        )
-        events.append(pair.proxy.say(attempt, at_ms + 900))
-    return events
 
 
 @pytest.mark.parametrize("proxy", [True, False])

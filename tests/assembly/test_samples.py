@@ -82,7 +82,7 @@ def test_on_an_aggregated_engine_too_and_it_waits_for_those_that_still_run() -> 
     run = Run().feed([*pair.start(), pair.p.say(first, 900)])
     run.feed([pair.p.beat(at, open=[f"1_{NAME}"]) for at in range(1000, 60_000, 5000)])
     assert run.wait(0).count("turns_total") == 0
-    run.feed([pair.p.say(second, 61_000), pair.p.beat(62_000)]).wait(20)
+    run.feed([pair.p.say(second, 61_000), pair.p.beat(62_000)]).wait(100)
     (turn,) = run.turns().values()
     assert (turn.samples, turn.output_tokens, turn.prompt_tokens, turn.late) == (2, 200, 1000, False)
     assert run.count("turns_total") == 1

@@ -69,6 +69,18 @@ def test_a_remainder_below_the_threshold_is_recomputed_on_purpose(
     turn = run.turns()["p2"]
     assert (turn.path, turn.reason, turn.threshold_tokens) == (path, reason, threshold)
     assert sum(part or 0 for part in parts(turn)) == 1250
+    assert turn.remainder_tokens == 1199 - local
+    assert turn.fetch_reads == (1 if fetched else None), "one fetch however many chunks the rest is computed in"
+
+
+def test_a_remainder_that_was_not_worth_it_is_released_by_notice_and_not_by_its_deadline() -> None:
+    pair = Pair()
+    notice = read(Direction.REVERSE_FETCH, local="p2", remote=("d", "d1"), state=TransferState.NOTICE_ONLY)
+    second = pair.turn("2", at_ms=5000, prompt=1250, local=1136, given=pair.handle("1", 1199))
+    events = [*pair.start(), *pair.turn("1"), *second, pair.pw.say(notice, 5100), *pair.released("d1", 5100)]
+    run = Run().feed(events).wait()
+    assert (run.turns()["p2"].reason, run.holds()["d1"].outcome) == ("below_threshold", "notified")
+    assert run.count("suspicions_total") == 0
 
 
 def test_a_failed_load_that_was_recomputed_fetched_nothing_but_the_engines_own_count_stays() -> None:
@@ -132,7 +144,13 @@ def test_impossible_numbers_are_clamped_and_counted(
     assert run.count("inconsistent_input_total", "prefill-0") == 1
     assert run.count("request_prompt_tokens_total") == prompt
     assert min(run.counters().values()) >= 0
-    assert run.turns()["p1"].preemptions == 1
+    turn = run.turns()["p1"]
+    assert turn.preemptions == 1
+    assert (turn.reported_local_tokens, turn.reported_external_tokens, turn.reported_computed_tokens) == (
+        local,
+        external,
+        computed,
+    )
 
 
 def test_a_request_that_was_never_scheduled_has_no_split() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import httpx
 import pytest
 
 from tests.builders import BLOCK_BYTES, Pair
+from tests.store.rows import fill, turn
 from turnscope.cli import demo, demo_check
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
@@ -128,6 +131,19 @@ def test_a_page_that_shows_no_table_is_one_sentence(tmp_path: Path) -> None:
     StoreWriter(str(tmp_path / "store"), writer_id="w", now=lambda: 1).close()
     with pytest.raises(Sorry, match="the store has no turns"):
         demo_check.page(str(tmp_path / "store"))
+
+
+def test_a_page_of_a_store_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Sorry, match="the sessions page shows no table: There is no turnscope store"):
+        demo_check.page(str(tmp_path / "none"))
+
+
+def test_the_pages_figures_are_read_without_a_word_from_the_web_framework(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1, fetched_tokens=7), turn(2, session_id=None, fetched_tokens=5))
+    script = f"from turnscope.cli import demo_check; print(demo_check.page({str(tmp_path)!r}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
+    assert done.stderr == ""
+    assert "turns=2, sessions=1, fetched_tokens=12" in done.stdout
 
 
 def test_the_explorer_answers_and_is_gone_afterwards(tmp_path: Path) -> None:

@@ -94,6 +94,15 @@ def test_a_shortened_request_is_no_divergence(files: Any) -> None:
     assert (code, "SHORTENED" in said) == (0, True)
 
 
+def test_another_role_is_told_and_shares_are_never_rounded_to_none_or_all(files: Any) -> None:
+    long = {"role": "user", "content": "word " * 1000}
+    _, said = run(*files(a=[ASK, long], b=[ASK, {**long, "role": "assistant"}]))
+    assert "in message 1, assistant (edited; user before)" in said
+    assert "(1%)" in said
+    _, said = run(*files(a=[long, ASK], b=[long, {**ASK, "content": "What is old?"}]))
+    assert "(99%)" in said
+
+
 def test_lines_of_one_file_can_be_compared(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(json.dumps({"body": {"messages": m}}) for m in ([ASK], [ASK, *MORE], [SYSTEM, ASK])))

@@ -325,7 +325,31 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "engines' front end",
         _engine_count("prefill-0", reasons={"first_turn": 10}),
     ),
-    ("stuck", _assembly(stuck_turns=1), "prefill engines", _assembly(stuck_turns=0)),
+    ("stuck", _assembly(stuck_turns=1), "engines", _assembly(stuck_turns=0)),
+    (
+        "nothing_handed_over",
+        _engine_count("decode-0", decoded=10, handed_over=0),
+        "decode-0",
+        _engine_count("decode-0", decoded=9, handed_over=0),
+    ),
+    (
+        "nothing_handed_over",
+        _engine_count("decode-0", decoded=1000, handed_over=0),
+        "decode-0",
+        _engine_count("decode-0", decoded=1000, handed_over=1),
+    ),
+    (
+        "pair_fails",
+        _engine_count("prefill-0", failing={"decode-0": 3}),
+        "prefill-0 reading from decode-0",
+        _engine_count("prefill-0", failing={"decode-0": 2, "decode-1": 2}),
+    ),
+    (
+        "unexplained",
+        _assembly(explained={"both yes": 98, "both no": 2, "engines no": 50}),
+        "turns",
+        _assembly(explained={"both yes": 99, "both no": 1, "engines no": 50}),
+    ),
     ("suspicious", _assembly(suspicions={"kv_mismatch": 1}), "turns", _assembly(suspicions={"kv_mismatch": 0})),
     (
         "prefix_cache_spoiled",
@@ -498,6 +522,15 @@ def test_forty_streamed_answers_without_a_handle_are_one_finding_for_each_decode
     found = [f for f in findings(status) if f.check == "streamed_without_handle"]
     assert [f.where for f in found] == ["decode-0", "decode-1"]
     assert all("of 40 streamed answers none" in f.what for f in found)
+
+
+def test_stuck_turns_are_told_by_cause_each_with_what_to_do() -> None:
+    status = healthy_status()
+    _assembly(stuck_turns=4, stuck_causes={"host_buffer": 1, "bidirectional_off": 2, "unknown": 1})(status)
+    (found,) = findings(status)
+    assert "4 turns are stuck (2 x bidirectional_off, 1 x host_buffer, 1 x unknown)" in found.what
+    assert "bidirectional_kv_xfer" in found.fix
+    assert "preempted" not in found.fix
 
 
 def test_a_dead_engine_with_its_workers_is_one_finding() -> None:

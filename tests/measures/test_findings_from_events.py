@@ -7,6 +7,7 @@ import pytest
 
 from tests.assembly.hosts import apart, conversation
 from tests.assembly.run import Run
+from tests.assembly.streams import not_handed_over
 from tests.builders import MS, SECOND, D, P, Pair, request
 from turnscope.measures.findings import findings
 from turnscope.model import Event, ExporterStatus, SystemStatus
@@ -122,6 +123,14 @@ def test_lost_events_are_found_once_the_gap_is_old() -> None:
     assert "lost_events" not in _found(run)
     run.feed([process.beat(at) for at in range(5_000, 70_000, 5_000) for process in pair.processes])
     assert _found(run.wait(1))["lost_events"].startswith("prefill-0 (engine)")
+
+
+def test_turns_that_d_computes_all_by_itself_are_found() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    for n in range(10):
+        run.feed(not_handed_over(pair, n, at_ms=1000 * n))
+    assert _found(run.wait(100))["nothing_handed_over"] == "decode-0"
 
 
 def test_a_prefill_engine_alone_is_missing_its_other_side() -> None:

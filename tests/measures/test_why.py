@@ -120,6 +120,13 @@ def test_nothing_of_another_model_can_be_reused() -> None:
     assert (found.outcome, found.reusable_chars) == (Outcome.DIVERGES, 0)
 
 
+def test_a_request_saved_without_its_model_is_not_of_another_one() -> None:
+    assert compared(saved(ASK), saved(ASK, ANSWER, model="n")).outcome is Outcome.CONTINUES
+    given = {**ANSWER, "reasoning_content": "hm"}
+    found = compared(saved(ASK, model="m", response=given), saved(ASK, ANSWER))
+    assert found.kind is Divergence.REASONING_STRIPPED
+
+
 def test_a_completions_prompt_goes_on_within_its_text() -> None:
     one, more, other = (read(json.dumps({"prompt": text})) for text in ("Once upon", "Once upon a time", "Once at"))
     assert compared(one, more).outcome is Outcome.CONTINUES

@@ -42,8 +42,8 @@ def reader(tmp_path: Path) -> Iterator[StoreReader]:
     reader.close()
 
 
-def _ids(reader: StoreReader, where: SessionFilter, **more: Any) -> list[str | None]:
-    found: list[str | None] = reader.sessions(where, **more).table["session_id"].to_pylist()
+def _ids(reader: StoreReader, where: SessionFilter, **more: Any) -> list[str]:
+    found: list[str] = reader.sessions(where, **more).table["session_id"].to_pylist()
     return found
 
 
@@ -64,6 +64,9 @@ def test_a_session_is_summed_from_its_turns(reader: StoreReader) -> None:
         "fetched_bytes": 4096,
         "ttft_median_ns": 10 * MS,
         "fetch_turns": 1,
+        "source_tokens": None,
+        "reused_tokens": None,
+        "source_turns": 0,
         "suspicious_turns": 1,
         "failed_turns": 0,
         "main_reason": None,
@@ -79,18 +82,58 @@ def test_of_reasons_equally_often_in_the_way_the_latest_is_named(tmp_path: Path)
     reader.close()
 
 
+def test_nothing_is_in_the_way_of_a_session_whose_reasons_are_as_they_should_be(tmp_path: Path) -> None:
+    fine = ("first_turn", "none", "local_hit_covers", "below_threshold", "below_threshold")
+    fill(
+        tmp_path,
+        *(turn(n, session_id="fine", reason=reason) for n, reason in enumerate(fine)),
+        *(turn(10 + n, session_id="unsure", reason=reason) for n, reason in enumerate((*fine, "unknown", "unknown"))),
+        *(turn(20 + n, session_id="late", reason=r) for n, r in enumerate((*fine, "unknown", "declined_expired"))),
+    )
+    reader = StoreReader(str(tmp_path))
+    table = reader.sessions().table
+    assert dict(zip(table["session_id"].to_pylist(), table["main_reason"].to_pylist(), strict=True)) == {
+        "fine": None,
+        "unsure": "unknown",
+        "late": "declined_expired",
+    }
+    reader.close()
+
+
+def test_the_reused_share_is_of_turns_whose_sources_are_all_known(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        turn(1, prompt_tokens=100, local_hit_tokens=30, fetched_tokens=20, external_tokens=0, computed_tokens=50),
+        turn(2, prompt_tokens=1000, has_attempt=True),
+        turn(3, prompt_tokens=1000, local_hit_tokens=500, computed_tokens=500),
+    )
+    reader = StoreReader(str(tmp_path))
+    row, totals = reader.session("s1"), reader.totals()
+    assert row is not None
+    assert (row["reused_tokens"], row["source_tokens"], row["source_turns"], row["prompt_tokens"]) == (50, 100, 1, 2100)
+    assert (totals.reused_tokens, totals.source_tokens, totals.source_turns) == (50, 100, 1)
+    assert (row["attempt_turns"], row["split_turns"]) == (1, 0)
+    reader.close()
+
+
 def test_what_no_turn_measured_is_absent_and_not_zero(reader: StoreReader) -> None:
     row = reader.session("b")
     assert row is not None
     assert (row["turns"], row["measured_turns"], row["prompt_tokens"], row["ttft_median_ns"]) == (1, 0, None, None)
 
 
-def test_turns_without_a_session_id_are_one_bucket(reader: StoreReader) -> None:
-    row = reader.session(None)
-    assert row is not None
+def test_turns_without_a_session_id_are_no_session(reader: StoreReader) -> None:
+    assert reader.sessions().total == reader.totals().sessions == 2
+    (row,) = reader.unattributed().to_pylist()
     assert (row["session_id"], row["turns"], row["prompt_tokens"]) == (None, 2, 110)
+    assert reader.session(None) == row
     assert reader.turns(None).total == 2
-    assert reader.sessions().total == 3
+
+
+def test_turns_without_a_session_id_are_filtered_like_a_session(reader: StoreReader) -> None:
+    assert reader.unattributed(SessionFilter(reason="no_session_id")).num_rows == 1
+    assert reader.unattributed(SessionFilter(reason="stuck")).num_rows == 0
+    assert reader.unattributed(SessionFilter(text="a")).num_rows == 0
 
 
 def test_an_unknown_session_is_none_and_has_no_turns(reader: StoreReader) -> None:
@@ -99,14 +142,14 @@ def test_an_unknown_session_is_none_and_has_no_turns(reader: StoreReader) -> Non
 
 
 def test_sessions_come_latest_first_unless_asked_otherwise(reader: StoreReader) -> None:
-    assert _ids(reader, SessionFilter()) == [None, "b", "a"]
-    assert _ids(reader, SessionFilter(), sort=SessionSort.FIRST, descending=False) == ["a", "b", None]
-    assert _ids(reader, SessionFilter(), sort=SessionSort.FETCHED) == ["a", "b", None]
+    assert _ids(reader, SessionFilter()) == ["b", "a"]
+    assert _ids(reader, SessionFilter(), sort=SessionSort.FIRST, descending=False) == ["a", "b"]
+    assert _ids(reader, SessionFilter(), sort=SessionSort.FETCHED) == ["a", "b"]
 
 
 @pytest.mark.parametrize("sort", list(SessionSort))
 def test_every_sort_order_works(reader: StoreReader, sort: SessionSort) -> None:
-    assert reader.sessions(sort=sort).total == 3
+    assert reader.sessions(sort=sort).total == 2
 
 
 @pytest.mark.parametrize(
@@ -116,12 +159,12 @@ def test_every_sort_order_works(reader: StoreReader, sort: SessionSort) -> None:
         (SessionFilter(text="%"), []),
         (SessionFilter(model="m2"), ["b"]),
         (SessionFilter(engine="p0"), ["b", "a"]),
-        (SessionFilter(path="recompute"), [None, "a"]),
+        (SessionFilter(path="recompute"), ["a"]),
         (SessionFilter(reason="stuck"), ["b"]),
         (SessionFilter(suspicion="kv_mismatch"), ["a"]),
         (SessionFilter(suspicious=True), ["a"]),
         (SessionFilter(failed=True), ["b"]),
-        (SessionFilter(since_ns=NOON + 3 * SECOND), [None, "b"]),
+        (SessionFilter(since_ns=NOON + 3 * SECOND), ["b"]),
         (SessionFilter(until_ns=NOON + 3 * SECOND), ["a"]),
         (SessionFilter(engine="p0", path="reverse_fetch"), []),
         (SessionFilter(engine="p1", path="reverse_fetch"), ["a"]),
@@ -129,7 +172,7 @@ def test_every_sort_order_works(reader: StoreReader, sort: SessionSort) -> None:
     ],
 )
 def test_filters_keep_sessions_with_a_turn_that_meets_all(
-    reader: StoreReader, where: SessionFilter, found: list[str | None]
+    reader: StoreReader, where: SessionFilter, found: list[str]
 ) -> None:
     page = reader.sessions(where)
     assert (page.table["session_id"].to_pylist(), page.total) == (found, len(found))
@@ -141,7 +184,7 @@ def test_a_filtered_session_still_counts_all_its_turns(reader: StoreReader) -> N
 
 def test_a_page_has_its_rows_and_the_true_total(reader: StoreReader) -> None:
     page = reader.sessions(limit=1, offset=1)
-    assert (page.table["session_id"].to_pylist(), page.total) == (["b"], 3)
+    assert (page.table["session_id"].to_pylist(), page.total) == (["a"], 2)
     turns = reader.turns("a", limit=1, offset=1)
     assert (turns.table["turn_id"].to_pylist(), turns.total) == ([f"{2:032x}"], 2)
     recent = reader.recent_turns(limit=2)
@@ -166,10 +209,14 @@ def test_totals_cover_the_whole_store(reader: StoreReader) -> None:
     assert (totals.turns, totals.sessions, totals.unattributed_turns) == (5, 2, 2)
     assert (totals.prompt_tokens, totals.fetched_tokens, totals.local_hit_tokens) == (510, 200, None)
     assert (totals.prompt_turns, totals.ttft_turns, totals.suspicious_turns, totals.failed_turns) == (4, 2, 1, 1)
-    assert totals.by_path == {"recompute": 3, "reverse_fetch": 1, "unknown": 1}
-    assert totals.by_reason == {"no_session_id": 2, "first_turn": 1, "none": 1, "stuck": 1}
-    assert totals.by_suspicion == {"kv_mismatch": 1}
-    assert (totals.holds, totals.leases, totals.by_hold_outcome) == (3, 1, {"held": 1, "read": 1, "ttl": 1})
+
+
+def test_counts_cover_the_whole_store(reader: StoreReader) -> None:
+    counts = reader.counts()
+    assert counts.by_path == {"recompute": 3, "reverse_fetch": 1, "unknown": 1}
+    assert counts.by_reason == {"no_session_id": 2, "first_turn": 1, "none": 1, "stuck": 1}
+    assert counts.by_suspicion == {"kv_mismatch": 1}
+    assert (counts.holds, counts.leases, counts.by_hold_fate) == (3, 1, {"held": 1, "read": 1, "ttl": 1})
 
 
 def test_choices_are_what_occurs(reader: StoreReader) -> None:
@@ -188,9 +235,9 @@ def test_turns_chained_by_their_handles_are_a_session_of_their_own(tmp_path: Pat
     fill(tmp_path, turn(1, session_id="chain-1", session_source="chained"), turn(2, session_id=None))
     reader = StoreReader(str(tmp_path))
     assert reader.sessions().table.select(["session_id", "session_source"]).to_pylist() == [
-        {"session_id": None, "session_source": None},
         {"session_id": "chain-1", "session_source": "chained"},
     ]
+    assert reader.unattributed()["turns"].to_pylist() == [1]
     reader.close()
 
 

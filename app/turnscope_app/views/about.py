@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import columns, data, frames, tables, text, words
+from turnscope_app import data, frames, tables, text, words
 
 url = data.store_url()
 totals = data.totals(url)
@@ -21,33 +21,41 @@ if totals.turns == 0:
     st.info("The store has no turns yet: there is nothing to describe.", icon=":material/hourglass_empty:")
     st.stop()
 st.markdown(
-    f"{text.turns(totals.turns)} in {text.count(totals.sessions)} sessions, "
+    f"{text.turns(totals.turns)}: {text.turns(totals.turns - totals.unattributed_turns)} in "
+    f"{text.count(totals.sessions)} sessions, and {text.turns(totals.unattributed_turns)} without a session id; "
     f"from {text.when(totals.first_ns)} to {text.when(totals.last_ns)}."
 )
 
 st.subheader("What is measured, and what is not", anchor=False)
 st.caption("Not measured is shown as such, and is never counted as 0. Inferred is said to be inferred.")
-tables.draw(frames.coverage(totals), columns.COVERAGE, key="about_coverage")
+counts = data.counts(url)
+tables.read(frames.coverage(totals, counts))
 
-st.subheader("Where reused prompt tokens came from (path)", anchor=False)
-tables.draw(frames.vocabulary(words.PATHS, totals.by_path, totals.turns), columns.WORDS, key="about_paths")
-st.subheader("Why no more was fetched back (reason)", anchor=False)
-tables.draw(
-    frames.vocabulary(words.REASONS, totals.by_reason, totals.turns), columns.WORDS, tall=True, key="about_reasons"
-)
-st.subheader("Evidence that an answer may be wrong (suspicion)", anchor=False)
-st.caption("Suspicions are kept apart from failures: the engine reported success for these turns.")
-tables.draw(
-    frames.vocabulary(words.SUSPICIONS, totals.by_suspicion, totals.turns),
-    columns.WORDS,
-    tall=True,
-    key="about_suspicions",
-)
-st.subheader("What became of kept blocks (hold outcome)", anchor=False)
-tables.draw(
-    frames.vocabulary(
-        words.HOLD_OUTCOMES | {words.STILL_HELD.term: words.STILL_HELD}, totals.by_hold_outcome, totals.holds
+for title, note, vocabulary, found, total, what in (
+    ("Where reused prompt tokens came from (path)", "", words.PATHS, counts.by_path, totals.turns, "Turns"),
+    ("Why no more was fetched back (reason)", "", words.REASONS, counts.by_reason, totals.turns, "Turns"),
+    (
+        "Evidence that an answer may be wrong (suspicion)",
+        "Suspicions are kept apart from failures: the engine reported success for these turns.",
+        words.SUSPICIONS,
+        counts.by_suspicion,
+        totals.turns,
+        "Turns",
     ),
-    columns.HOLDS,
-    key="about_holds",
-)
+    (
+        "What became of kept blocks (hold outcome)",
+        "The engine's outcome ttl has several meanings: they are told apart by whether a later turn came.",
+        words.FATES,
+        counts.by_hold_fate,
+        counts.holds,
+        "Holds",
+    ),
+):
+    st.subheader(title, anchor=False)
+    if note:
+        st.caption(note)
+    seen = {value: word for value, word in vocabulary.items() if value in found}
+    if seen:
+        tables.read(frames.vocabulary(seen, found, total, what))
+    with st.expander("Words that occur nowhere in this store" if seen else "None occurs in this store. The words"):
+        tables.read(frames.vocabulary({v: w for v, w in vocabulary.items() if v not in found}, {}, total, what))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import charts, columns, data, frames, pages, stories, tables, text
+from turnscope_app import cards, charts, data, fields, frames, pages, stories, tables, text
 
 url = data.store_url()
 session_id = st.query_params.get(pages.ID)
@@ -33,12 +33,11 @@ st.title(text.escaped(text.session(session_id)), anchor=False)
 st.markdown(text.escaped(stories.session(summary)))
 if session_id is None:
     st.info(
-        "These turns came without a session id, so turnscope cannot tell which belong together, and the proxy could "
-        "not fetch anything back. Let the client send `conversation_id` in the body, or the header `X-Session-ID`.",
+        f"{stories.unattributed(summary, proxy_reports=data.totals(url).attempt_turns > 0)} "
+        "Let clients send `conversation_id` in the body, or the header `X-Session-ID`.",
         icon=":material/help:",
     )
-for column, card in zip(st.columns(6), stories.session_cards(summary), strict=True):
-    column.metric(card.label, card.value, help=card.help, border=True)
+tables.cards(cards.session(summary), page="session")
 
 first_page = 1
 shown_page = first_page
@@ -119,7 +118,7 @@ def choose_turn() -> None:
         st.session_state["session_turn"] = numbers[row]
 
 
-tables.choose(frames.turns(table, offset), columns.TURNS, key="session_table", pinned="turn", on_select=choose_turn)
+tables.choose(frames.turns(table, offset), fields.TURNS, key="session_table", pinned="number", on_select=choose_turn)
 number = st.selectbox(
     "Story of turn", numbers, index=stories.most_telling(rows), key="session_turn", bind="query-params", width=160
 )
@@ -130,3 +129,7 @@ with st.container(border=True):
     st.markdown(text.escaped(" ".join(stories.whole(turn))))
     st.caption("Trace id of this turn, in your tracing backend and in exemplars")
     st.code(turn["turn_id"], language=None)
+with st.expander(f"Every figure of turn {number}", key="session_details"):
+    for group in fields.GROUPS:
+        st.markdown(f"**{group.title}**")
+        tables.read(frames.details(turn, group), header=False)

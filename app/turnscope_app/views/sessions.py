@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import columns, data, filters, frames, pages, stories, tables, text, words
+from turnscope_app import cards, columns, data, filters, frames, pages, stories, tables, text, words
 
 url = data.store_url()
 totals = data.totals(url)
@@ -29,8 +29,7 @@ if totals.turns == 0:
 st.markdown(
     "What did each agent turn compute, fetch back and wait for? **Click a session** to see its turns one by one."
 )
-for column, card in zip(st.columns(5), stories.cards(totals), strict=True):
-    column.metric(card.label, card.value, help=card.help, border=True)
+tables.cards(cards.store(totals), page="sessions")
 
 choices = data.choices(url)
 with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -95,11 +94,20 @@ where = filters.where(
 order, descending = filters.SORTS[sort]
 table, total = data.sessions(url, where, order.value, descending)
 
+row = None
 if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
-    st.stop()
-st.caption(text.sessions_shown(table.num_rows, total, bucket=table["session_id"].null_count > 0))
-row = tables.choose(frames.sessions(table), columns.SESSIONS, key="sessions_table", pinned="session")
+else:
+    st.caption(text.shown_of(table.num_rows, total, "session"))
+    row = tables.choose(frames.sessions(table), columns.SESSIONS, key="sessions_table", pinned="session")
 if row is not None:
     st.session_state[pages.BACK] = st.query_params.to_dict()
     st.switch_page(pages.SESSION, query_params=pages.session_link(table["session_id"][row].as_py()))
+
+loose = data.unattributed(url, where) if totals.unattributed_turns else None
+if loose is not None and loose.num_rows:
+    st.subheader(words.UNATTRIBUTED, anchor=False)
+    st.caption(stories.unattributed(loose.to_pylist()[0], proxy_reports=totals.attempt_turns > 0))
+    if tables.choose(frames.sessions(loose), columns.SESSIONS, key="sessions_loose", pinned="session") is not None:
+        st.session_state[pages.BACK] = st.query_params.to_dict()
+        st.switch_page(pages.SESSION, query_params=pages.session_link(None))

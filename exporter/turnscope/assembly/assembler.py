@@ -128,7 +128,10 @@ class Assembler:
             return
         if isinstance(event.body, (Heartbeat, EngineState)):
             self._clocks.see(emitter, event, arrival_ns)
+        replaced = self._engines.replaces(event)
         restarted = self._engines.see(event, arrival_ns)
+        if replaced is not None:
+            self._lose(replaced, None, End(event.wall_ns, moment(event)), arrival_ns)
         if event.engine is not None:
             if begins:
                 self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
@@ -311,9 +314,6 @@ class Assembler:
         engine = self._engines.get(event.engine.id if event.engine else None)
         if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
             return
-        replaced = self._engines.replaces(event) if body.state == "started" else None
-        if replaced is not None:
-            self._lose(replaced, None, End(event.wall_ns, moment(event)), arrival_ns)
         if body.state == "stopping" and event.emitter.kind == "engine":
             engine.stopped = True
             self._lose(event.engine.id, None, End(event.wall_ns, moment(event)), arrival_ns)

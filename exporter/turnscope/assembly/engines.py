@@ -104,9 +104,11 @@ class Engines:
         return False
 
     def replaces(self, event: Event) -> str | None:
-        """Of an engine that has just started: the one that listened at the same place until then, which is over."""
+        """Of an engine that has just started: the one that listened at the same place until then, which is over. To be
+        asked before ``see``: the newcomer takes over the name."""
         engine = event.engine
-        if engine is None or engine.side_channel_port is None:
+        started = isinstance(event.body, EngineStarted) and event.body.state == "started"
+        if not started or engine is None or engine.side_channel_port is None:
             return None
         place = f"{event.emitter.host}:{engine.side_channel_port}"
         before = self._state.places.get(place)

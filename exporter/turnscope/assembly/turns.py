@@ -248,7 +248,7 @@ class Turns:
         """Whether everything that can be expected has come."""
         attempt, leg = turn.attempt, turn.prefill
         if self.handed_nothing(turn):
-            return not self._unclaimed(turn)
+            return self._has_namesake(turn) or not self._unclaimed(turn)
         if attempt is None and self._emitters.proxy_alive(now_ns):
             return False
         if leg is None:
@@ -262,6 +262,12 @@ class Turns:
         return (
             attempt is not None and attempt.decode_start_ns is None and (not attempt.final or attempt.outcome != "ok")
         )
+
+    def _has_namesake(self, turn: TurnState) -> bool:
+        """Whether another request was made of the same client's id: its prefill."""
+        assert turn.prefill is not None
+        names = names_in(turn.prefill.request.request_id)
+        return any(other != turn.turn_id for name in names for other in self._state.named.get(name, ()))
 
     def direct(self, turn: TurnState) -> bool:
         """Whether it is no client's turn: a request sent straight to one engine of a pair, past a proxy that is known,
@@ -304,8 +310,10 @@ class Turns:
 
     def running(self, turn: TurnState, now_ns: int) -> bool:
         """Whether something still works on a turn that is not ready: silence must not finalise it."""
+        if self._samples_run(turn, now_ns):
+            return True
         if turn.ready_ns is not None:
-            return self._samples_run(turn, now_ns)
+            return False
         if self._emitters.open_since(turn.prefill_engine_id, turn.prefill_request_id, now_ns) is not None:
             return True
         if self._emitters.open_since(turn.decode_engine_id, turn.decode_request_id, now_ns) is not None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,6 +13,10 @@ from rich.table import Table
 from turnscope.cli import explore
 from turnscope.cli.errors import Sorry
 from turnscope.measures import reconcile
+from turnscope.store import StoreError, StoreReader
+
+ALL: Final = 1_000_000_000
+"""Sessions to add up: every one."""
 
 
 class Counters(msgspec.Struct, kw_only=True):
@@ -84,35 +87,33 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page(store: str) -> Page:
-    """Run the sessions page on ``store`` as a browser would have it run, and read its table. Raises ``Sorry``."""
-    script = explore.app_path()
-    # Imported on demand: it takes a second, and ``streamlit`` belongs to the ``app`` extra.
-    from streamlit.testing.v1 import AppTest
+    """What the sessions page's tables show of ``store``, its sessions and the turns without one. Raises ``Sorry``."""
+    explore.app_path()
+    # Imported on demand: pandas takes a second, and belongs to the ``app`` extra.
+    from turnscope_app import frames
 
-    from turnscope_app.words import UNATTRIBUTED
-
-    logging.getLogger(
-        "streamlit.runtime.scriptrunner_utils.script_run_context"
-    ).disabled = True  # no browser, on purpose
-    before = os.environ.get(explore.STORE_VARIABLE)
-    os.environ[explore.STORE_VARIABLE] = store
     try:
-        shown = AppTest.from_file(str(script), default_timeout=60).run()
-    finally:
-        del os.environ[explore.STORE_VARIABLE]
-        if before is not None:
-            os.environ[explore.STORE_VARIABLE] = before
-    if shown.exception or shown.error or not shown.dataframe:
-        trouble = [e.value for e in (*shown.exception, *shown.error)]
-        raise Sorry(f"the sessions page shows no table: {'; '.join(trouble) or 'the store has no turns'}")
-    table = shown.dataframe[0].value
+        reader = StoreReader(store)
+        try:
+            sessions, loose = reader.sessions(limit=ALL), reader.unattributed()
+        finally:
+            reader.close()
+    except StoreError as error:
+        raise Sorry(f"the sessions page shows no table: {error}") from None
+    shown = [frames.sessions(table) for table in (sessions.table, loose) if table.num_rows]
+    if not shown:
+        raise Sorry("the sessions page shows no table: the store has no turns")
+
+    def total(column: str) -> int:
+        return sum(int(table[column].sum()) for table in shown)
+
     return Page(
-        turns=int(table["turns"].sum()),
-        sessions=int((table["session"] != UNATTRIBUTED).sum()),
-        fetched_tokens=int(table["fetched_tokens"].sum()),
-        local_hit_tokens=int(table["local_hit_tokens"].sum()),
-        computed_tokens=int(table["computed_tokens"].sum()),
-        fetched_bytes=int(table["fetched_bytes"].sum()),
+        turns=total("turns"),
+        sessions=sessions.total,
+        fetched_tokens=total("fetched_tokens"),
+        local_hit_tokens=total("local_hit_tokens"),
+        computed_tokens=total("computed_tokens"),
+        fetched_bytes=total("fetched_bytes"),
     )
 
 

@@ -17,9 +17,9 @@ from turnscope.cli import why_context
 from turnscope.cli.errors import Sorry
 from turnscope.history.pieces import TOOLS
 from turnscope.measures.bodies import NoBody, Saved, read
-from turnscope.measures.why import Comparison, Outcome, Place, compare
+from turnscope.measures.why import Comparison, Outcome, compare
 from turnscope.measures.why_hints import hints
-from turnscope.semconv import Divergence
+from turnscope.semconv import Divergence, diverges_in
 
 _LINE: Final = re.compile(r"(.+):(\d+)")
 _VERDICT: Final = {
@@ -52,12 +52,6 @@ def load(argument: str) -> Saved:
         raise Sorry(f"{path} {error}") from None
 
 
-def named(place: Place) -> str:
-    """``message 0, system``; ``tools`` and the like for what is no message."""
-    piece = place.piece
-    return f"message {piece.index}, {piece.role}" if piece.index is not None else piece.role
-
-
 def effect(found: Comparison, answered: bool) -> str:
     """What it means for the reuse of KV, in a few plain sentences."""
     if found.outcome is Outcome.SHORTENED:
@@ -85,7 +79,10 @@ def effect(found: Comparison, answered: bool) -> str:
     )
 
 
-def _share(part: int, whole: int) -> str:
+def _share(part: float, whole: int) -> str:
+    """0% and 100% are none and all of it."""
+    if 0 < part < whole:
+        part = min(max(part, whole / 100), 99 * whole / 100)
     return f"{100 * part / whole:.0f}%"
 
 
@@ -134,7 +131,10 @@ def _where(found: Comparison) -> str:
     kind = _KINDS.get(found.kind, "") if found.kind is not None else ""
     path = place.piece.path if place.label in ("", place.piece.role) else f"{place.piece.path}.{place.label}"
     at = f"character {place.char:,}, line {place.line:,}, column {place.column:,}" if place.char else "the beginning"
-    return f"in {named(place)} ({kind}): at {at} of {path}."
+    was = found.removed[0].role if found.removed and found.added else place.piece.role
+    if was != place.piece.role:
+        kind += f"; {was} before"
+    return f"in {diverges_in(place.piece.index, place.piece.role)} ({kind}): at {at} of {path}."
 
 
 def _figures(found: Comparison) -> Table:

@@ -7,10 +7,18 @@ from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SESSION_ADVICE, SystemStatus
-from turnscope.semconv import Reason
+from turnscope.semconv import Reason, StuckCause
 
 TOLERATED: Final = 0.1
 """Share of answers without a handle, or of requests without a session id, below which nothing is said."""
+
+
+_UNSTICK: Final = {
+    StuckCause.BIDIRECTIONAL_OFF: "bidirectional_off: set bidirectional_kv_xfer on the prefill engine as well.",
+    StuckCause.HOST_BUFFER: "host_buffer: kv_buffer_device cpu and reverse transfer do not go together.",
+    StuckCause.PREEMPTED: "preempted: a request with a handle was preempted; give the prefill engine more KV cache.",
+    StuckCause.LOAD_FAILED: "load_failed: after a failed load kv_load_failure_policy 'recompute' parks the request.",
+}
 
 
 def _turns(status: SystemStatus, reason: Reason) -> int:
@@ -137,16 +145,23 @@ def rejected_by_frontend(status: SystemStatus) -> Iterator[Finding]:
 
 def stuck(status: SystemStatus) -> Iterator[Finding]:
     """Turns that vanished from every gauge of the engine."""
-    if status.assembly.stuck_turns:
-        yield Finding(
-            severity=Severity.ERROR,
-            check="stuck",
-            where="prefill engines",
-            what=f"{status.assembly.stuck_turns} turns are stuck: their engine promised a load and queued no read, so "
-            "they will never answer, while the engine says running = waiting = 0.",
-            fix="Time out and retry them at the proxy. Known triggers: P without bidirectional_kv_xfer, P with a host "
-            "buffer, preemption or a failed load under kv_load_failure_policy 'recompute'.",
-        )
+    if not status.assembly.stuck_turns:
+        return
+    known = {cause: n for cause, n in status.assembly.stuck_causes.items() if cause != StuckCause.UNKNOWN}
+    silent = status.assembly.stuck_turns - sum(known.values())
+    listed = ", ".join(
+        [*(f"{n} x {cause}" for cause, n in sorted(known.items())), *([f"{silent} x unknown"] * (silent > 0))]
+    )
+    yield Finding(
+        severity=Severity.ERROR,
+        check="stuck",
+        where="engines",
+        what=f"{status.assembly.stuck_turns} turns are stuck ({listed}): their engine promised a load and queued no "
+        "read, or they have taken no step for longer than the limit. They will not answer, while the engine may say "
+        "running = waiting = 0.",
+        fix="Time out and retry them at the proxy. "
+        + " ".join(_UNSTICK[StuckCause(cause)] for cause in sorted(known) if cause in _UNSTICK),
+    )
 
 
 def suspicious(status: SystemStatus) -> Iterator[Finding]:

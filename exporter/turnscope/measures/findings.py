@@ -18,6 +18,7 @@ from turnscope.measures import (
     checks_hooks,
     checks_settings,
     checks_sidecar,
+    checks_turns,
 )
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
@@ -61,6 +62,9 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_fabric.cards_not_looked_at,
     checks_fabric.no_handoffs,
     checks_fabric.child_not_measured,
+    checks_turns.nothing_handed_over,
+    checks_turns.pair_fails,
+    checks_turns.unexplained,
     checks_sidecar.journal_fails,
     checks_sidecar.journal_damaged,
     checks_sidecar.store_fails,

@@ -68,6 +68,9 @@ class Comparison(msgspec.Struct, frozen=True):
 def compare(before: Saved, now: Saved) -> Comparison:
     """What ``now`` keeps of ``before``."""
     ours, theirs = _prompt(before), _prompt(now)
+    if not all(pieces and pieces[0].role == MODEL for pieces in (ours, theirs)):
+        # Saved without it, a request is not of another model.
+        ours, theirs = ([piece for piece in pieces if piece.role != MODEL] for pieces in (ours, theirs))
     change = first_change(_keys(ours), _keys(theirs))
     if change is not None and _more_of_a_prompt(ours, theirs, change):
         change = None
@@ -76,7 +79,7 @@ def compare(before: Saved, now: Saved) -> Comparison:
         return _comparison(Outcome.SHORTENED, change.kind, None, ours, theirs, kept, 0)
     if change is not None:
         return _diverged(ours, theirs, change)
-    for changed in (_answer_changed(before, now, len(ours)), _parameters_changed(before, now)):
+    for changed in (_answer_changed(before, theirs, len(ours)), _parameters_changed(before, now)):
         if changed is not None:
             kind, place = changed
             return _comparison(Outcome.DIVERGES, kind, place, ours, theirs, _chars(ours), 0)
@@ -138,9 +141,9 @@ def _comparison(
 
 
 # --- after an equal history ---------------------------------------------------------------------------
-def _answer_changed(before: Saved, now: Saved, at: int) -> tuple[Divergence, Place] | None:
+def _answer_changed(before: Saved, now: Sequence[Piece], at: int) -> tuple[Divergence, Place] | None:
     """Whether the answer in the history is another one than was given; None where that was not saved."""
-    given, told = before.answer, next(iter(_prompt(now)[at:]), None)
+    given, told = before.answer, next(iter(now[at:]), None)
     if given is None or told is None or given.texts == told.texts:
         return None
     spoken = trimmed(without_reasoning(given))

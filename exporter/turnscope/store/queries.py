@@ -8,11 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from turnscope.semconv import Reason, Status
+from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, TURNS
 from turnscope.store.sql import newest, newest_of_few, rows
-
-SESSION: Final = "nullif(session_id, '')"
-"""Turns without a session id (NULL or empty) form one bucket, whose id is NULL."""
 
 
 class SessionSort(StrEnum):
@@ -58,16 +56,26 @@ _TURN_TEST: Final = {
     "since_ns": "started_ns >= $since_ns",
     "until_ns": "started_ns < $until_ns",
 }
-_PLAIN_REASONS: Final = f"('{Reason.NONE}', '{Reason.FIRST_TURN}')"
+NO_OBSTACLE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
+"""Reasons with which all is well: nothing was there to fetch, or it was not worth fetching."""
+_OBSTACLE: Final = f"reason NOT IN {tuple(str(reason) for reason in (*NO_OBSTACLE, Reason.UNKNOWN))}"
+REUSED: Final = "local_hit_tokens + fetched_tokens + external_tokens"
+"""Prompt tokens of a turn that were not computed; NULL unless every source is known."""
 _SESSION_COLUMNS: Final = f"""
     {SESSION} AS session_id,
     arg_min(session_source, started_ns) AS session_source,
     count(*) AS turns,
     count(prompt_tokens) AS measured_turns,
+    count({REUSED}) AS source_turns,
+    count(recomputed_tokens + new_tokens) AS split_turns,
+    count(ttft_ns) AS ttft_turns,
+    count_if(has_attempt)::BIGINT AS attempt_turns,
     min(started_ns) AS first_ns,
     max(coalesce(ended_ns, started_ns)) AS last_ns,
     list_sort(list(DISTINCT model) FILTER (model IS NOT NULL)) AS models,
     sum(prompt_tokens)::BIGINT AS prompt_tokens,
+    sum(prompt_tokens) FILTER ({REUSED} IS NOT NULL)::BIGINT AS source_tokens,
+    sum({REUSED})::BIGINT AS reused_tokens,
     sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
     sum(fetched_tokens)::BIGINT AS fetched_tokens,
     sum(external_tokens)::BIGINT AS external_tokens,
@@ -81,11 +89,13 @@ _SESSION_COLUMNS: Final = f"""
     count_if(fetched_tokens > 0)::BIGINT AS fetch_turns,
     count_if(len(suspicions) > 0)::BIGINT AS suspicious_turns,
     count_if(status != '{Status.OK}')::BIGINT AS failed_turns,
-    mode(reason ORDER BY started_ns DESC, turn_id) FILTER (reason NOT IN {_PLAIN_REASONS}) AS main_reason"""
+    coalesce(
+        mode(reason ORDER BY started_ns DESC, turn_id) FILTER ({_OBSTACLE}),
+        any_value(reason) FILTER (reason = '{Reason.UNKNOWN}')) AS main_reason"""
 _SESSION_NEEDS: Final = (
     "turn_id, session_id, session_source, started_ns, ended_ns, model, prefill_engine, decode_engine, path, reason, "
     "status, suspicions, prompt_tokens, local_hit_tokens, fetched_tokens, external_tokens, computed_tokens, "
-    "recomputed_tokens, new_tokens, output_tokens, fetched_bytes, fetch_ns, ttft_ns"
+    "recomputed_tokens, new_tokens, output_tokens, fetched_bytes, fetch_ns, ttft_ns, has_attempt"
 )
 Params = dict[str, Any]
 
@@ -106,24 +116,30 @@ def sources(turn_files: list[str], hold_files: list[str]) -> Sources:
 
 def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descending: bool) -> tuple[str, Params]:
     """The sessions page, with the number of all matching sessions in ``total`` on every row."""
-    tests, params = _tests(where)
-    having = f"HAVING count_if({' AND '.join(tests)}) > 0" if tests else ""
+    having, params = _having(where)
     order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id NULLS LAST"
     return (
         f"SELECT *, count(*) OVER () AS total FROM (SELECT {_SESSION_COLUMNS} "
-        f"FROM {newest(TURNS, src.turns, _SESSION_NEEDS)} GROUP BY {SESSION} {having}) "
+        f"FROM {newest(TURNS, src.turns, _SESSION_NEEDS)} WHERE {SESSION} IS NOT NULL GROUP BY {SESSION} {having}) "
         f"ORDER BY {order} LIMIT $limit OFFSET $offset"
     ), params
 
 
-def _tests(where: SessionFilter) -> tuple[list[str], Params]:
+def unattributed(src: Sources, where: SessionFilter) -> tuple[str, Params]:
+    """The turns without a session id summed like a session, or no row if none of them meets ``where``."""
+    having, params = _having(where)
+    turns, _ = _turns_of(src, None)
+    return f"SELECT {_SESSION_COLUMNS} FROM {turns} GROUP BY {SESSION} {having}", params
+
+
+def _having(where: SessionFilter) -> tuple[str, Params]:
     params = {name: v for name in _TURN_TEST if (v := getattr(where, name)) is not None}
     tests = [_TURN_TEST[name] for name in params]
     if where.suspicious:
         tests.append("len(suspicions) > 0")
     if where.failed:
         tests.append(f"status != '{Status.OK}'")
-    return tests, params
+    return f"HAVING count_if({' AND '.join(tests)}) > 0" if tests else "", params
 
 
 def _session_test(session_id: str | None) -> tuple[str, Params]:
@@ -145,17 +161,20 @@ def session(src: Sources, session_id: str | None) -> tuple[str, Params]:
     return f"SELECT {_SESSION_COLUMNS} FROM {turns} GROUP BY {SESSION}", params
 
 
-_TURN_HOLD: Final = """
+_TURN_HOLD: Final = f"""
     h.outcome AS hold_outcome, h.hold_id IS NOT NULL AS hold_seen, h.held_ns AS hold_held_ns, h.ttl_ns AS hold_ttl_ns,
-    h.tokens AS hold_tokens, h.bytes AS hold_bytes, h.used_by_turn_id AS hold_used_by_turn_id"""
+    h.tokens AS hold_tokens, h.bytes AS hold_bytes, h.used_by_turn_id AS hold_used_by_turn_id,
+    p.pause_ns AS hold_pause_ns, {fate("h", "p")} AS hold_fate"""
 
 
-def _with_holds(src: Sources, turns: str, total: str) -> str:
-    """The rows of the common table ``turns``, each with the hold its answer left and with ``total``."""
+def _with_holds(src: Sources, turns: str, among: str) -> str:
+    """The rows of the common table ``turns``, each with the hold its answer left, whose next turn is looked for in the
+    common table ``among``; ``total`` is the number of its rows."""
     left = f"(SELECT * FROM {src.holds} WHERE hold_id IN (SELECT left_hold_id FROM {turns}))"
     return (
-        f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD}, ({total}) AS total "
-        f"FROM {turns} t LEFT JOIN {newest_of_few(HOLDS, left)} h ON h.hold_id = t.left_hold_id"
+        f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD}, (SELECT count(*) FROM {among}) AS total "
+        f"FROM {turns} t LEFT JOIN {newest_of_few(HOLDS, left)} h ON h.hold_id = t.left_hold_id "
+        f"LEFT JOIN {pauses(turns, among)} p ON p.hold_id = t.left_hold_id"
     )
 
 
@@ -165,20 +184,20 @@ def turns(src: Sources, session_id: str | None) -> tuple[str, Params]:
     return (
         f"WITH found AS MATERIALIZED {found}, "
         "page AS MATERIALIZED (SELECT * FROM found ORDER BY started_ns, turn_id LIMIT $limit OFFSET $offset) "
-        f"{_with_holds(src, 'page', 'SELECT count(*) FROM found')} ORDER BY t.started_ns, t.turn_id"
+        f"{_with_holds(src, 'page', 'found')} ORDER BY t.started_ns, t.turn_id"
     ), params
 
 
 def recent_turns(src: Sources) -> tuple[str, Params]:
     """The newest turns of all sessions, newest first, each with the hold its answer left (``hold_*``)."""
-    ids = newest(TURNS, src.turns, "turn_id, started_ns")
+    ids = newest(TURNS, src.turns, PAUSE_NEEDS)
     page = newest_of_few(TURNS, f"(SELECT * FROM {src.turns} WHERE turn_id IN (SELECT turn_id FROM wanted))")
     return (
         f"WITH ids AS MATERIALIZED {ids}, "
         "wanted AS MATERIALIZED "
         "(SELECT turn_id FROM ids ORDER BY started_ns DESC, turn_id LIMIT $limit OFFSET $offset), "
         f"page AS MATERIALIZED {page} "
-        f"{_with_holds(src, 'page', 'SELECT count(*) FROM ids')} ORDER BY t.started_ns DESC, t.turn_id"
+        f"{_with_holds(src, 'page', 'ids')} ORDER BY t.started_ns DESC, t.turn_id"
     ), {}
 
 

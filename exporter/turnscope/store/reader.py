@@ -16,7 +16,7 @@ from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
 from turnscope.store.schema import HOLDS, TURNS
-from turnscope.store.totals import Totals
+from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
 _TRIES: Final = 3
@@ -66,8 +66,13 @@ class StoreReader:
         limit: int = 100,
         offset: int = 0,
     ) -> Page:
-        """One row a session; turns without a session id are one row whose ``session_id`` is None."""
+        """One row a session. Turns without a session id are none: see ``unattributed``."""
         return self._page(lambda s: queries.sessions(s, where, sort, descending=descending), limit, offset)
+
+    def unattributed(self, where: SessionFilter = SessionFilter()) -> pa.Table:  # noqa: B008 - frozen
+        """Turns without a session id summed into one row with the columns of ``sessions``; no row if none meets
+        ``where``."""
+        return self._ask(lambda s: queries.unattributed(s, where))
 
     def session(self, session_id: str | None) -> dict[str, Any] | None:
         """The row of ``sessions`` for one session (None: the turns without an id), or None if it has no turns."""
@@ -88,10 +93,12 @@ class StoreReader:
 
     def totals(self) -> Totals:
         """What the whole store covers."""
-        sums = self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0]
-        counts = self._ask(lambda s: (totals.counts(s), {})).to_pylist()
-        holds = self._ask(lambda s: (totals.hold_counts(s), {})).to_pylist()
-        return totals.build(sums, counts, holds)
+        return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
+
+    def counts(self) -> Counts:
+        """How many turns and holds of the whole store have each path, reason, suspicion and fate."""
+        turns = self._ask(lambda s: (totals.counts(s), {})).to_pylist()
+        return totals.build(turns, self._ask(lambda s: (totals.hold_counts(s), {})).to_pylist())
 
     def choices(self) -> dict[str, list[str]]:
         """The models and engines that occur: ``{"model": [...], "engine": [...]}``."""

@@ -17,7 +17,6 @@ _ARROW: Final[dict[Any, pa.DataType]] = {
     int: pa.int64(),
     float: pa.float64(),
     bool: pa.bool_(),
-    list[str]: pa.list_(pa.string()),
 }
 
 
@@ -33,8 +32,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def schema(self) -> pa.Schema:
         """Column names and types, in the Struct's order."""
-        hints = get_type_hints(self.row)
-        return pa.schema([pa.field(f.name, _arrow(hints[f.name])) for f in msgspec.structs.fields(self.row)])
+        return pa.schema(_fields(self.row))
 
     def columns(self, prefix: str = "") -> str:
         """The columns as SQL, each quoted: ``join`` is a keyword."""
@@ -49,7 +47,16 @@ TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS)}
 def _arrow(hint: Any) -> pa.DataType:
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (a for a in get_args(hint) if a is not type(None))
-    return _ARROW[hint]
+    if hint in _ARROW:
+        return _ARROW[hint]
+    if get_origin(hint) is list:
+        return pa.list_(_arrow(get_args(hint)[0]))
+    return pa.struct(_fields(hint))
+
+
+def _fields(row: type[msgspec.Struct]) -> list[Any]:
+    hints = get_type_hints(row)
+    return [pa.field(f.name, _arrow(hints[f.name])) for f in msgspec.structs.fields(row)]
 
 
 def to_arrow(table: Table, rows: Iterable[msgspec.Struct]) -> tuple[pa.Table, int]:
@@ -73,7 +80,12 @@ def to_arrow(table: Table, rows: Iterable[msgspec.Struct]) -> tuple[pa.Table, in
 
 def _columns(table: Table, rows: list[msgspec.Struct]) -> pa.Table:
     schema = table.schema
-    return pa.table([pa.array([getattr(r, f.name) for r in rows], f.type) for f in schema], schema=schema)
+    columns = [pa.array([_plain(getattr(r, f.name)) for r in rows], f.type) for f in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value) if type(value) is list else value
 
 
 def _clean(row: msgspec.Struct) -> msgspec.Struct:

@@ -14,7 +14,6 @@ _TYPES: Final = {
     pa.int64(): "BIGINT",
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
-    pa.list_(pa.string()): "VARCHAR[]",
 }
 FILES: Final = "read_parquet($%s, union_by_name = true, filename = true, hive_partitioning = false)"
 
@@ -32,8 +31,17 @@ def connect(*, memory: str, threads: int) -> Any:
 
 def create_empty(connection: Any, table: Table) -> None:
     """An empty table ``empty_<name>`` with today's columns, so that files of an older turnscope lack none."""
-    columns = ", ".join(f'"{field.name}" {_TYPES[field.type]}' for field in table.schema)
+    columns = ", ".join(f'"{field.name}" {_type(field.type)}' for field in table.schema)
     connection.execute(f"CREATE TABLE empty_{table.name} ({columns})")
+
+
+def _type(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return f"{_type(type_.value_type)}[]"
+    if pa.types.is_struct(type_):
+        fields = [f'"{field.name}" {_type(field.type)}' for field in type_]
+        return f"STRUCT({', '.join(fields)})"
+    return _TYPES[type_]
 
 
 def rows(table: Table, parameter: str, *, any_file: bool) -> str:

@@ -1,4 +1,7 @@
-"""What a whole store covers: one row of sums, and counts by path, reason, suspicion and hold outcome."""
+"""What a whole store covers: one row of sums, and counts by path, reason, suspicion and what became of holds.
+
+The sums are quick, the counts take several times as long: who needs the sums alone asks for them alone.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from typing import Any
 import msgspec
 
 from turnscope.semconv import HoldKind, Status
-from turnscope.store.queries import SESSION, Sources
+from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
+from turnscope.store.queries import REUSED, Sources
 from turnscope.store.schema import HOLDS, TURNS
 from turnscope.store.sql import newest
 
 
 class Totals(msgspec.Struct, kw_only=True):
-    """Sums over the newest revision of every turn and hold. A sum is None when no turn measured it."""
+    """Sums over the newest revision of every turn. A sum is None when no turn measured it."""
 
     turns: int = 0
     sessions: int = 0
@@ -22,6 +26,9 @@ class Totals(msgspec.Struct, kw_only=True):
     first_ns: int | None = None
     last_ns: int | None = None
     prompt_tokens: int | None = None
+    source_tokens: int | None = None
+    """Prompt tokens of the turns whose sources are all known, and how many of them were not computed."""
+    reused_tokens: int | None = None
     local_hit_tokens: int | None = None
     fetched_tokens: int | None = None
     external_tokens: int | None = None
@@ -47,13 +54,18 @@ class Totals(msgspec.Struct, kw_only=True):
     late_turns: int = 0
     suspicious_turns: int = 0
     failed_turns: int = 0
-    holds: int = 0
-    leases: int = 0
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """How many turns and holds, each by its newest revision, have each value of the closed vocabularies."""
+
     by_path: dict[str, int] = {}
     by_reason: dict[str, int] = {}
     by_suspicion: dict[str, int] = {}
-    by_hold_outcome: dict[str, int] = {}
-    """Of holds on D; ``held`` for those that have not ended."""
+    holds: int = 0
+    leases: int = 0
+    by_hold_fate: dict[str, int] = {}
+    """Of holds on D, by ``fates.Fate``."""
 
 
 _SUMS = f"""
@@ -63,6 +75,8 @@ _SUMS = f"""
     min(started_ns) AS first_ns,
     max(coalesce(ended_ns, started_ns)) AS last_ns,
     sum(prompt_tokens)::BIGINT AS prompt_tokens,
+    sum(prompt_tokens) FILTER ({REUSED} IS NOT NULL)::BIGINT AS source_tokens,
+    sum({REUSED})::BIGINT AS reused_tokens,
     sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
     sum(fetched_tokens)::BIGINT AS fetched_tokens,
     sum(external_tokens)::BIGINT AS external_tokens,
@@ -73,7 +87,7 @@ _SUMS = f"""
     sum(fetched_bytes)::BIGINT AS fetched_bytes,
     sum(handoff_bytes)::BIGINT AS handoff_bytes,
     count(prompt_tokens) AS prompt_turns,
-    count(local_hit_tokens + fetched_tokens + external_tokens + computed_tokens) AS source_turns,
+    count({REUSED} + computed_tokens) AS source_turns,
     count(recomputed_tokens + new_tokens) AS split_turns,
     count(ttft_ns) AS ttft_turns,
     count_if(has_prefill)::BIGINT AS prefill_turns,
@@ -104,23 +118,25 @@ def counts(src: Sources) -> str:
 
 
 def hold_counts(src: Sources) -> str:
-    """``(kind, value, n)`` rows: how many holds and leases have each outcome."""
-    found = newest(HOLDS, src.holds, "hold_id, kind, outcome")
+    """``(kind, value, n)`` rows: how many holds and leases have each fate."""
+    found = newest(HOLDS, src.holds, "hold_id, kind, outcome, started_ns, ended_ns, held_ns, ttl_ns")
     return (
-        f"SELECT kind, coalesce(outcome, 'held') AS value, count(*) AS n FROM {found} "
+        f"WITH t AS MATERIALIZED {newest(TURNS, src.turns, PAUSE_NEEDS)} "
+        f"SELECT h.kind, {fate('h', 'p')} AS value, count(*) AS n "
+        f"FROM {found} h LEFT JOIN {pauses('t', 't')} p ON p.hold_id = h.hold_id "
         "GROUP BY ALL ORDER BY kind, n DESC, value"
     )
 
 
-def build(sum_row: dict[str, Any], count_rows: list[dict[str, Any]], hold_rows: list[dict[str, Any]]) -> Totals:
-    """Put the three answers together."""
-    out = Totals(**sum_row)
+def build(count_rows: list[dict[str, Any]], hold_rows: list[dict[str, Any]]) -> Counts:
+    """Put the answers of ``counts`` and ``hold_counts`` together."""
+    out = Counts()
     for row in count_rows:
         getattr(out, row["kind"])[row["value"]] = row["n"]
     for row in hold_rows:
         if row["kind"] == HoldKind.HOLD:
             out.holds += row["n"]
-            out.by_hold_outcome[row["value"]] = row["n"]
+            out.by_hold_fate[row["value"]] = row["n"]
         else:
             out.leases += row["n"]
     return out

@@ -1,0 +1,61 @@
+"""Do blocks reach the engine that asks for them, and is there evidence for what turns did?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from turnscope.measures.finding import Finding, Severity
+from turnscope.model import SystemStatus
+
+MANY: Final = 10
+"""Turns from which on none of them is a pattern."""
+IN_A_ROW: Final = 3
+"""Failed reads of one pair, without one that succeeded, that are no accident."""
+UNEXPLAINED: Final = 0.01
+"""Share of turns with both hooks whose reason may be unknown."""
+
+
+def nothing_handed_over(status: SystemStatus) -> Iterator[Finding]:
+    """D answers turns that P prefilled, and computes every prompt again."""
+    for engine in status.assembly.engines:
+        if engine.decoded >= MANY and not engine.handed_over:
+            yield Finding(
+                severity=Severity.ERROR,
+                check="nothing_handed_over",
+                where=engine.name,
+                what=f"Prefill and decode are split, and of {engine.decoded} turns none was handed over: this engine "
+                "computes 100 % of the prompts that a prefill engine has computed already. Answers are right, and "
+                "every prompt is paid for twice.",
+                fix="See that both engines run the NIXL connector with the same model and block size, and that the "
+                "proxy passes the prefill answer's kv_transfer_params on to decode.",
+            )
+
+
+def pair_fails(status: SystemStatus) -> Iterator[Finding]:
+    """One engine cannot read from another."""
+    for engine in status.assembly.engines:
+        for holder, failed in sorted(engine.failing.items()):
+            if failed >= IN_A_ROW:
+                yield Finding(
+                    severity=Severity.ERROR,
+                    check="pair_fails",
+                    where=f"{engine.name} reading from {holder}",
+                    what=f"The last {failed} reads of this pair failed. Other pairs are not concerned.",
+                    fix=f"If {holder} was restarted, {engine.name} may keep stale addresses of it: restart it as well. "
+                    "Otherwise see that it reaches the other's side channel (VLLM_NIXL_SIDE_CHANNEL_HOST and _PORT).",
+                )
+
+
+def unexplained(status: SystemStatus) -> Iterator[Finding]:
+    """Turns that both hooks told of, and still no reason."""
+    explained, unknown = (status.assembly.explained.get(f"both {known}", 0) for known in ("yes", "no"))
+    if unknown > UNEXPLAINED * (explained + unknown):
+        yield Finding(
+            severity=Severity.WARNING,
+            check="unexplained",
+            where="turns",
+            what=f"Of {explained + unknown} turns seen by engine and proxy hooks, {unknown} have no known reason.",
+            fix="Usual causes: conversations that began before the sidecar, events that were lost (see above), and a "
+            "hook that is missing in one of the engines.",
+        )
