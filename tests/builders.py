@@ -187,6 +187,7 @@ class Pair:
         decode_finish: str = "stop",
         attempt: dict[str, Any] | None = None,
         prefill: dict[str, Any] | None = None,
+        decode: dict[str, Any] | None = None,
     ) -> list[Event]:
         """All events of one turn: P leg 400 ms from ``at_ms``, D leg 500 ms after, first byte at 600 ms.
 
@@ -204,6 +205,7 @@ class Pair:
                 remote=(given.engine_id, given.request_id),
                 bytes=-(-fetched // BLOCK_TOKENS) * BLOCK_BYTES,
                 duration_ns=40 * MS,
+                started_mono_ns=(at_ms + 60) * MS,
             )
             events.append(self.pw.say(body, at_ms + 100))
             events += self.released(given.request_id, at_ms + 100)
@@ -246,6 +248,7 @@ class Pair:
                     remote=(self._id(self.p), p_id),
                     bytes=-(-prompt // BLOCK_TOKENS) * BLOCK_BYTES,
                     duration_ns=20 * MS,
+                    started_mono_ns=(at_ms + 430) * MS,
                 ),
                 at_ms + 450,
             )
@@ -262,12 +265,15 @@ class Pair:
                     d_id,
                     leg=Leg.DECODE,
                     prompt=prompt,
-                    external_tokens=prompt - 1,
-                    output_tokens=output,
-                    finish_reason=decode_finish,
-                    added_mono_ns=(at_ms + 415) * MS,
-                    handle_in=handoff,
-                    handle_out=left,
+                    **{
+                        "external_tokens": prompt - 1,
+                        "output_tokens": output,
+                        "finish_reason": decode_finish,
+                        "added_mono_ns": (at_ms + 415) * MS,
+                        "handle_in": handoff,
+                        "handle_out": left,
+                        **(decode or {}),
+                    },
                 ),
                 at_ms + 900,
             )
@@ -288,6 +294,7 @@ class Pair:
                 "streamed": streamed,
                 "finish_reason": "stop",
                 "started_wall_ns": EPOCH_NS + at_ms * MS,
+                "started_mono_ns": at_ms * MS,
                 "prefill_start_ns": 0,
                 "prefill_end_ns": 400 * MS,
                 "decode_start_ns": 415 * MS,

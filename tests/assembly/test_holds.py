@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
-from tests.builders import BLOCK_BYTES, MS, SECOND, D, P, Pair, Process, read
+from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, SECOND, D, P, Pair, Process, read
 from turnscope.model import Event, Hold
 from turnscope.semconv import Direction, HoldKind, TransferState
 
@@ -99,16 +99,73 @@ def test_expiry_and_late_read_are_one_incident_each_however_many_ranks_report() 
     assert run.count("kv_expired_total", "prefill-0", "lease") == 64
     assert run.count("late_notices_total", "prefill-0") == 64
     assert {t.turn_id for t in run.turns().values() if t.suspicions} == {run.turns()[f"p{n}"].turn_id for n in range(8)}
-    assert run.holds()["p0"].late_notices == 8
+    read_late = run.holds()["p0"]
+    assert (read_late.late_notices, read_late.outcome, read_late.overdue_ns) == (8, "lease", None)
+    assert (read_late.held_ns, read_late.late_notice_ns) == (29_600 * MS, 51_600 * MS)
+    status = next(e for e in run.assembler.status(run.now_ns).engines if e.name == "prefill-0").held["lease"]
+    assert (status.ended, status.read_late, status.latest_read_s) == (42, 8, 51.6)
+    assert run.count("unmatched_notices_total") == 0
 
 
-def test_a_late_notice_without_a_release_claims_no_corruption() -> None:
-    pair = Pair()
-    run = Run().feed([*pair.start(), *pair.turn("1"), pair.pw.say(lease("unknown", "late_notice"), 2000)]).wait(120)
-    assert run.count("late_notices_total", "prefill-0") == 1
+def test_a_late_notice_without_a_release_is_unmatched_once_and_claims_no_corruption() -> None:
+    pair, workers = Pair(), ranks()
+    unknown = [worker.say(lease("unknown", "late_notice"), 2000) for worker in workers]
+    run = Run().feed([*pair.start(), *pair.turn("1"), *unknown]).wait(120)
+    assert run.count("late_notices_total", "prefill-0") == 8
+    assert run.count("unmatched_notices_total", "prefill-0") == 1
     assert run.count("suspicions_total") == 0
     assert run.count("fragments_total", "hold") == 1
     assert run.count("holds_total", "prefill-0") == 1
+
+
+def test_a_late_notice_for_what_was_given_up_is_matched_even_if_its_begin_was_never_seen() -> None:
+    pair = Pair()
+    words = [pair.pw.say(lease("x", "expired"), 1000), pair.pw.say(lease("x", "late_notice"), 2000)]
+    run = Run().feed([*pair.start(), *words]).wait(120)
+    assert (run.count("fragments_total", "hold"), run.count("unmatched_notices_total")) == (1, 0)
+
+
+def test_a_deadline_is_the_holder_s_and_what_outlived_it_says_by_how_much() -> None:
+    pair = Pair()
+    events = [*pair.start(), pair.held("d1", 1199, 1000), pair.held("d2", 1199, 1000), *pair.beats(483_500)]
+    run = Run().feed([*events, *pair.expired("d1", 483_500), *pair.released("d2", 300_000)]).wait()
+    late, early = run.holds()["d1"], run.holds()["d2"]
+    assert late.deadline_ns == early.deadline_ns == EPOCH_NS + 481 * SECOND
+    assert (late.overdue_ns, early.overdue_ns) == (2500 * MS, None)
+    assert (late.ended_ns, early.ended_ns) == (EPOCH_NS + 483_500 * MS, EPOCH_NS + 300 * SECOND)
+
+
+def test_a_lease_that_d_renewed_is_not_overdue() -> None:
+    pair = Pair()
+    held = pair.p.say(lease("p1", "held"), 0)
+    run = Run().feed([*pair.start(), held, pair.pw.say(lease("p1", "released"), 50_000)]).wait(60)
+    record = run.holds()["p1"]
+    assert (record.held_ns, record.ttl_ns, record.overdue_ns) == (50 * SECOND, 30 * SECOND, None)
+
+
+def test_a_hold_is_timed_by_the_ranks_on_its_scheduler_s_clock_and_by_no_other() -> None:
+    for hosts, held_ns in ((("host", "far"), 5 * SECOND), (("far", "far"), None)):
+        pair = Pair(d=msgspec.structs.replace(D, tp_size=2))
+        workers = [
+            Process(f"00000000000000e{n}", "worker", msgspec.structs.replace(D, tp_size=2, rank=n), host)
+            for n, host in enumerate(hosts)
+        ]
+        body = Hold(request_id="d1", kind=HoldKind.HOLD, phase="released", readers_expected=1, readers_seen=1)
+        events = [*pair.start(), pair.held("d1", 1199, 1000), workers[0].say(body, 6000), workers[1].say(body, 6400)]
+        run = Run().feed(events).wait()
+        assert run.holds()["d1"].held_ns == held_ns
+        seconds = run.count("hold_token_seconds_total")
+        assert seconds == (0 if held_ns is None else 5 * 1199)
+
+
+def test_blocks_held_now_stand_beside_what_the_engine_has() -> None:
+    pair = Pair(d=msgspec.structs.replace(D, num_blocks=1000))
+    run = Run().feed([*pair.start(), *(pair.held(f"d{n}", 2400, 1000 * n) for n in range(6))])
+    assert run.sample("held_blocks", "decode-0", "hold") == 900
+    assert run.sample("engine_blocks", "decode-0") == 1000
+    assert ("turnscope_engine_blocks", ("prefill-0",)) not in {
+        (s.metric, s.labels) for s in run.assembler.samples(run.now_ns)
+    }
 
 
 def twelve_held(d: Process, pair: Pair) -> list[Event]:
@@ -130,8 +187,10 @@ def test_a_restarted_holder_with_the_same_id_has_lost_its_holds() -> None:
 
 def test_a_holder_that_is_killed_is_missed_by_its_silence_and_its_name_goes_to_the_next() -> None:
     pair = Pair()
-    run = Run().feed(twelve_held(pair.d, pair)).wait(130)
+    run = Run().feed([*twelve_held(pair.d, pair), pair.d.beat(9000)]).wait(130)
     assert run.count("holds_total", "decode-0", "hold", "holder_lost") == 12
+    # It ended some time after it was last heard: no more than that is known to have been held.
+    assert {hold.held_ns for hold in run.holds().values()} == {8 * SECOND}
     other = Process("00000000000000d1", "engine", msgspec.structs.replace(D, id="d2", generation="d2-1"))
     run.feed([other.started(150_000), other.say(lease("x", "expired"), 150_001)]).wait()
     assert run.count("kv_expired_total", "decode-0", "lease") == 1

@@ -14,6 +14,7 @@ import pytest
 from tests.emit.stubs import StubWatch
 from tests.hook.receiver import receiving
 from turnscope.emit import runtime as runtime_module
+from turnscope.emit.clock import clock_id
 from turnscope.emit.runtime import Runtime, runtime
 from turnscope.emit.settings import Endpoint, Settings
 from turnscope.model import EngineState
@@ -62,6 +63,7 @@ def test_a_process_has_one_runtime_until_it_is_stopped(monkeypatch: pytest.Monke
     second = runtime(NOWHERE)
     assert second is not first
     assert second.emitter("engine").id != first.emitter("engine").id
+    assert second.emitter("worker").clock == first.emitter("engine").clock == clock_id()
 
 
 def test_another_process_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,3 +107,11 @@ def test_a_configuration_of_another_shape_gives_less_and_does_not_raise() -> Non
     assert (engine.id, engine.role, engine.block_bytes, engine.model) == ("engine-01", "aggregated", None, None)
     named = SimpleNamespace(model_config=SimpleNamespace(model="a/b", served_model_name=["x", "y"]))
     assert engine_facts(named, None, None, generation="01", name=None).model == "x"
+
+
+def test_speculative_decoding_is_on_off_or_not_told() -> None:
+    config = fakes.vllm_config()
+    assert facts(config).speculative is None
+    for value, expected in ((None, False), (SimpleNamespace(method="eagle"), True)):
+        config.speculative_config = value
+        assert facts(config).speculative is expected

@@ -11,7 +11,16 @@ import pytest
 
 from tests.measures.healthy import healthy_status
 from turnscope.measures.findings import CHECKS, findings
-from turnscope.model import EmitterStatus, EngineStatus, FabricStatus, FabricWindow, SystemStatus
+from turnscope.model import (
+    ClockStatus,
+    EmitterStatus,
+    EngineStatus,
+    FabricStatus,
+    FabricWindow,
+    HeldStatus,
+    SteppedClock,
+    SystemStatus,
+)
 
 Change = Callable[[SystemStatus], None]
 
@@ -73,6 +82,15 @@ def _without(kind: str | None = None, engine: str | None = None) -> Change:
         state.engines = [e for e in state.engines if e.name != engine and kind != "engine"]
 
     return change
+
+
+def _held(name: str, kind: str, **values: Any) -> Change:
+    return _engine_count(name, held={kind: HeldStatus(**values)})
+
+
+def _skew(skew_s: float, error_s: float) -> Change:
+    clock = ClockStatus(host="host-p", other="host-d", skew_s=skew_s, error_s=error_s, seen=9)
+    return _assembly(clocks=[clock])
 
 
 def _version(version: str) -> Change:
@@ -345,6 +363,32 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "turns",
         _assembly(continuity={"digests": 81, "first_turn": 10, "unverifiable": 9, "lengths": 1}),
     ),
+    (
+        "read_after_release",
+        _held("prefill-0", "lease", ended=42, read_late=8, latest_read_s=52.0),
+        "prefill-0",
+        _held("prefill-0", "lease", ended=42, read_late=0),
+    ),
+    (
+        "read_after_release",
+        _held("decode-0", "hold", ended=10, read_late=1, latest_read_s=61.0),
+        "decode-0",
+        _held("decode-0", "hold", ended=10),
+    ),
+    (
+        "retention_pressure",
+        _all(_setting("decode-0", num_blocks=1000), _held("decode-0", "hold", requests=6, blocks=800, oldest_s=25.0)),
+        "decode-0",
+        _all(_setting("decode-0", num_blocks=1000), _held("decode-0", "hold", requests=6, blocks=799, oldest_s=25.0)),
+    ),
+    ("clocks_apart", _skew(0.2, 0.09), "hosts host-p and host-d", _skew(0.2, 0.1)),
+    ("clocks_apart", _skew(-7.0, 0.02), "hosts host-p and host-d", _skew(-0.1, 0.0)),
+    (
+        "clock_stepped",
+        _assembly(stepped=[SteppedClock(host="host-p", steps=1, last_s=-3600.0)]),
+        "host host-p",
+        _assembly(stepped=[]),
+    ),
     ("journal_fails", _exporter(journal_error="no space left"), "sidecar's journal", _exporter(journal_error=None)),
     (
         "journal_damaged",
@@ -521,3 +565,35 @@ def test_the_three_causes_of_no_reuse_are_told_apart() -> None:
     _assembly(attempts=5, attempts_without_session=5)(no_session)
     found = [[f.check for f in findings(s)] for s in (missing_field, off_on_d, no_session)]
     assert found == [["streamed_without_handle"], ["bidirectional_off"], ["no_session_ids"]]
+
+
+def test_a_late_lease_is_told_with_its_rate_its_limit_and_what_to_raise_it_above() -> None:
+    status = healthy_status()
+    _all(
+        _setting("prefill-0", lease_ns=30_000_000_000),
+        _held("prefill-0", "lease", ended=42, read_late=8, latest_read_s=52.0),
+    )(status)
+    (found,) = findings(status)
+    assert "8 of 42 leases (19%) were given up after 30 s and read all the same, the latest at +52 s" in found.what
+    assert "Raise kv_lease_duration here above 52 s" in found.fix
+
+
+def test_retention_pressure_names_what_is_free_and_the_time_to_live() -> None:
+    status = healthy_status()
+    _all(_setting("decode-0", num_blocks=1000), _held("decode-0", "hold", requests=6, blocks=900, oldest_s=25.0))(
+        status
+    )
+    (found,) = findings(status)
+    assert "900 of its 1000 KV blocks (90%) are held for 6 finished requests, the oldest for 25 s" in found.what
+    assert "more than the other 100 waits" in found.what
+    assert "ends after 480 s" in found.what
+    assert "decoder_kv_blocks_ttl" in found.fix
+
+
+def test_a_skew_says_which_way_and_how_sure() -> None:
+    ahead, behind = healthy_status(), healthy_status()
+    _skew(7.0, 0.02)(ahead)
+    _skew(-7.0, 0.02)(behind)
+    (one,), (other,) = findings(ahead), findings(behind)
+    assert "7.000 s (+-0.020) ahead" in one.what
+    assert "7.000 s (+-0.020) behind" in other.what

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.assembly.hosts import apart, conversation
 from tests.assembly.run import Run
 from tests.assembly.streams import not_handed_over
 from tests.builders import MS, SECOND, D, P, Pair, request
@@ -137,3 +138,21 @@ def test_a_prefill_engine_alone_is_missing_its_other_side() -> None:
     run = Run().feed([pair.p.started(0), pair.pw.started(0)])
     assert _found(run)["one_side_missing"] == "decode engines"
     assert P.role == "prefill"
+
+
+def test_idle_sessions_that_fill_the_memory_are_found_and_so_is_that_they_have_gone() -> None:
+    pair = Pair(d=msgspec.structs.replace(D, num_blocks=1000))
+    run = Run().feed([*pair.start(), *(pair.held(f"d{n}", 2400, 1000 * n) for n in range(5))])
+    assert _found(run) == {}
+    run.feed([pair.held("d5", 2400, 5000)])
+    assert _found(run) == {"retention_pressure": "decode-0"}
+    run.feed([e for n in range(6) for e in pair.expired(f"d{n}", 6000)])
+    assert _found(run) == {}
+
+
+def test_hosts_whose_clocks_differ_are_found_by_the_turns_that_both_took_part_in() -> None:
+    pair = Pair()
+    found = _found(Run().feed_moved(conversation(pair), apart(pair)).wait(10), 1)
+    assert found["clocks_apart"].startswith("hosts ")
+    pair = Pair()
+    assert "clocks_apart" not in _found(Run().feed(conversation(pair)).wait(10), 1)

@@ -189,3 +189,12 @@ def test_no_attribute_is_longer_than_trace_stores_take() -> None:
             assert item.value.ByteSize() <= 2_048 + 2 * 50
     assert len(attributes(found["turn"])["gen_ai.conversation.id"].encode()) == 2_048
     assert len(attributes(found["turn"])["turnscope.turn.suspicions"]) == 20
+
+
+def test_durations_without_a_span_of_their_own_are_attributes_in_seconds() -> None:
+    found = attributes(trace(net_gain_ns=-250 * MS, ttft_queue_ns=100 * MS, late_by_ns=-4000 * MS)["turn"])
+    assert found["turnscope.turn.net_gain_seconds"] == -0.25
+    assert found["turnscope.turn.ttft_queue_seconds"] == 0.1
+    assert found["turnscope.turn.late_by_seconds"] == -4.0
+    assert "turnscope.turn.ttft_fetch_seconds" not in found
+    assert [key for key in found if key.endswith("_ns")] == []

@@ -67,6 +67,7 @@ def prefilled(name: str) -> dict[str, Any]:
 
 def test_times_are_offsets_from_the_clients_request() -> None:
     turn = Turn()
+    begun_at = turn.now
     turn.now += 10
     begun = turn.leg(PREFILL)
     turn.now += 10
@@ -87,6 +88,7 @@ def test_times_are_offsets_from_the_clients_request() -> None:
     (attempt,) = turn.sent
     assert (attempt.prefill_start_ns, attempt.prefill_end_ns, attempt.decode_start_ns) == (10, 20, 30)
     assert (attempt.first_byte_ns, attempt.last_byte_ns, attempt.started_wall_ns) == (50, 60, 5)
+    assert attempt.started_mono_ns == begun_at
 
 
 def test_a_prefill_that_was_given_up_is_sent_when_the_next_begins() -> None:

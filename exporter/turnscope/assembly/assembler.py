@@ -9,17 +9,19 @@ import msgspec
 
 from turnscope.assembly import counts, status
 from turnscope.assembly.attribution import Attribution
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.digests import Digests
 from turnscope.assembly.emitters import STOPPED, Emitters
-from turnscope.assembly.engines import Engines
+from turnscope.assembly.engines import End, Engines
 from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import EXPIRED, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.matching import Matching, NoMatch
+from turnscope.assembly.moments import moment
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import EmitterState, Idle, State, TurnState
@@ -70,8 +72,9 @@ class Assembler:
         self._ledger = Ledger(state.counted)
         self._emitters = Emitters(state, settings, self._ledger)
         self._engines = Engines(state, settings)
+        self._clocks = Clocks(state)
         self._turns = Turns(state, settings, self._emitters)
-        self._settler = Settler(state, settings, self._engines)
+        self._settler = Settler(state, settings, self._engines, self._clocks)
         self._holds = Holds(state, settings, self._engines, self._settler, self._turns)
         self._matching = Matching(state, self._turns)
         self._digests = Digests(state, settings)
@@ -79,7 +82,7 @@ class Assembler:
         continuity = Continuity(self._settler, self._digests, self._taint)
         self._handles = Handles(state)
         self._standstill = Standstill(state, settings, self._engines, self._turns)
-        suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles)
+        suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles, self._clocks)
         attribution = Attribution(state, self._engines)
         self._fabric = Fabric(state, settings, self._ledger, self._engines)
         self._closing = Closing(
@@ -94,6 +97,7 @@ class Assembler:
             self._handles,
             suspicions,
             attribution,
+            self._clocks,
         )
         self._due: list[tuple[int, str, str]] = []
         self._queued: dict[tuple[str, str], int] = {}
@@ -122,15 +126,18 @@ class Assembler:
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
+        if isinstance(event.body, (Heartbeat, EngineState)):
+            self._clocks.see(emitter, event, arrival_ns)
         replaced = self._engines.replaces(event)
         restarted = self._engines.see(event, arrival_ns)
         if replaced is not None:
-            self._lose(replaced, None, event.wall_ns, arrival_ns)
+            self._lose(replaced, None, End(event.wall_ns, moment(event)), arrival_ns)
         if event.engine is not None:
             if begins:
                 self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
             if restarted:
-                self._lose(event.engine.id, event.engine.generation, event.wall_ns, arrival_ns)
+                end = End(event.wall_ns, moment(event))
+                self._lose(event.engine.id, event.engine.generation, end, arrival_ns)
             elif isinstance(event.body, EngineState):
                 self._engine_says(event, event.body, arrival_ns)
         self._closing.dirty_holds |= self._handles.see(event, arrival_ns)
@@ -257,7 +264,7 @@ class Assembler:
         """An attempt that did not name its P leg, and the leg that it turned out to have been."""
         attempt = turn.attempt
         assert attempt is not None
-        target.attempt = attempt
+        target.attempt, target.attempt_clock = attempt, turn.attempt_clock
         self._settler.attempt(target, attempt, turn.last_ns)
         self._join(turn, target, now_ns)
 
@@ -267,7 +274,7 @@ class Assembler:
         for leg in (turn.prefill, *turn.samples):
             self._turns.add_decode(target, leg)
         if target.attempt is None:
-            target.attempt = turn.attempt
+            target.attempt, target.attempt_clock = turn.attempt, turn.attempt_clock
         self._join(turn, target, now_ns)
 
     def _join(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
@@ -309,13 +316,13 @@ class Assembler:
             return
         if body.state == "stopping" and event.emitter.kind == "engine":
             engine.stopped = True
-            self._lose(event.engine.id, None, event.wall_ns, arrival_ns)
+            self._lose(event.engine.id, None, End(event.wall_ns, moment(event)), arrival_ns)
         elif body.state not in STOPPED:
             engine.stopped = False
 
-    def _lose(self, engine_id: str, survivor: str | None, wall_ns: int, now_ns: int) -> None:
-        for hold in self._holds.lose(engine_id, survivor, wall_ns):
-            self._handles.lost(hold.hold_id, wall_ns)
+    def _lose(self, engine_id: str, survivor: str | None, end: End, now_ns: int) -> None:
+        for hold in self._holds.lose(engine_id, survivor, end):
+            self._handles.lost(hold.hold_id, end.wall_ns)
             self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
 
     # --- time -----------------------------------------------------------------------------------------
@@ -378,8 +385,8 @@ class Assembler:
             self._push(silent_from, ENGINE, engine_id)
             return
         engine.silent = True
-        wall_ns = engine.last_wall_ns + self._settings.engine_lost_ns
-        self._lose(engine_id, None, wall_ns, due_ns)
+        # It ended some time after it was last heard: nothing tells when.
+        self._lose(engine_id, None, End(engine.last_wall_ns, engine.last), due_ns)
 
     def _prune(self) -> None:
         state = self._state
@@ -398,6 +405,7 @@ class Assembler:
         self._taint.prune()
         self._handles.prune(old)
         self._fabric.prune(old)
+        self._clocks.prune(old)
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:
@@ -410,7 +418,7 @@ class Assembler:
 
     def status(self, now_ns: int) -> AssemblyStatus:
         """What is known of the sources."""
-        found = status.build(self._state, self._settings, self._engines, now_ns)
+        found = status.build(self._state, self._settings, self._engines, self._clocks, now_ns)
         found.fabric = self._fabric.status(now_ns)
         return found
 

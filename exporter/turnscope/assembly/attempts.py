@@ -9,7 +9,7 @@ from turnscope.assembly.evidence import path_of, turn_split
 from turnscope.assembly.ledger import one
 from turnscope.assembly.outcome import ending
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, ended_ns, read_end_ns, started_ns
+from turnscope.assembly.settler import Settler, read_end_ns, started_ns
 from turnscope.assembly.state import Read, TurnState
 from turnscope.assembly.tokens import reported
 from turnscope.assembly.turns import Turns, answering, given_handle
@@ -46,7 +46,7 @@ class Attempts:
         attempt = turn.attempt
         assert attempt is not None
         status, stage = ending(turn, self._settings)
-        begun, ended = _begun_ns(turn), ended_ns(turn)
+        begun, ended = _begun_ns(turn), self._settler.ended_ns(turn)
         engine = self._engines.get(turn.prefill_engine_id)
         sizes = [read.transfer.bytes for read in _done(turn.reads) if read.transfer.bytes is not None]
         return TurnAttempt(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from turnscope.assembly import counts
+from turnscope.assembly import counts, learning
 from turnscope.assembly.attempts import Attempts
 from turnscope.assembly.attribution import Attribution
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import Witness
 from turnscope.assembly.handles import Handles
-from turnscope.assembly.holds import Holds
+from turnscope.assembly.holds import Holds, late_notice_ns
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import HoldState, State, TurnState
+from turnscope.assembly.state import Ended, HoldState, State, TurnState
 from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_handover, note_reason
 from turnscope.assembly.suspicions import Suspicions
-from turnscope.assembly.turns import Turns, anchored
+from turnscope.assembly.turns import Turns, anchored, given_handle
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Contribution, HoldRecord, Turn
 from turnscope.semconv import Status
@@ -43,6 +44,7 @@ class Closing:
         handles: Handles,
         suspicions: Suspicions,
         attribution: Attribution,
+        clocks: Clocks,
     ) -> None:
         self._state = state
         self._settings = settings
@@ -57,6 +59,7 @@ class Closing:
         self._witness = Witness(settings, engines, settler, handles)
         self._attempts = Attempts(settings, engines, turns, settler)
         self._attribution = attribution
+        self._clocks = clocks
         self.dirty: set[str] = set(state.turns)
         self.dirty_holds: set[str] = set()
 
@@ -125,16 +128,24 @@ class Closing:
         self._turns.put(turn)
 
     def _count(self, turn: TurnState) -> None:
+        lease = self._lease(turn)
+        self._clocks.learn(turn, self._state.holds.get(lease or "") or self._state.old_holds.get(lease or ""))
+        prefill_engine, decode_engine = map(self._engines.get, (turn.prefill_engine_id, turn.decode_engine_id))
+        if turn.reads and prefill_engine is not None and given_handle(turn) is not None:
+            turn.rate = prefill_engine.rate
+        turn.usual_step_ns = learning.usual_step_ns(decode_engine)
         self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         row = self._row(turn)
+        learning.learn_prefill(prefill_engine, turn, row)
+        learning.learn_step(decode_engine, row)
         contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
-        note_reason(self._engines.get(turn.prefill_engine_id), row)
-        note_handover(self._engines.get(turn.decode_engine_id), row)
+        note_reason(prefill_engine, row)
+        note_handover(decode_engine, row)
         note_explained(self._state, row)
         note_continuity(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
-        for hold in filter(None, (row.used_hold_id, row.left_hold_id, self._lease(turn))):
+        for hold in filter(None, (row.used_hold_id, row.left_hold_id, lease)):
             self.dirty_holds.add(hold)
 
     def _lease(self, turn: TurnState) -> str | None:
@@ -163,7 +174,7 @@ class Closing:
             self._ledger.revise(turn=self._row(turn))
 
     def _build(self, turn: TurnState) -> Turn:
-        return build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts)
+        return build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
 
     def _row(self, turn: TurnState) -> Turn:
         self._attribution.judge(turn)
@@ -218,11 +229,14 @@ class Closing:
         hold.counted = True
         if hold.held_ns is None:
             hold.fragment = True
-            self._ledger.count(f"fragment:{hold.hold_id}", [one("turnscope_fragments_total", "hold")])
+            self._ledger.count(
+                f"fragment:{hold.hold_id}", counts.hold_fragment(self._engines.name(hold.engine_id), hold)
+            )
             return
         hold.outcome = self._holds.outcome(hold)
         hold.revision = 1
         hold.row = record = self._record(hold)
+        self._note_end(hold)
         self._ledger.count(f"hold:{hold.hold_id}", counts.hold(record), hold=record)
         for key in sorted(self._holds.suspects(hold)):
             turn = self._turns.get(key)
@@ -234,6 +248,7 @@ class Closing:
             return
         hold.outcome = self._holds.outcome(hold)
         record = self._record(hold)
+        self._note_late(hold)
         if record != hold.row:
             hold.revision += 1
             record.revision, hold.row = hold.revision, record
@@ -243,3 +258,21 @@ class Closing:
         record = self._holds.record(hold)
         record.steps = self._handles.story(hold.hold_id)
         return record
+
+    def _note_end(self, hold: HoldState) -> None:
+        engine = self._engines.get(hold.engine_id)
+        if engine is not None and engine.engine.generation == hold.generation:
+            engine.ended.setdefault(hold.kind, Ended()).count += 1
+        self._note_late(hold)
+
+    def _note_late(self, hold: HoldState) -> None:
+        """Given up before its reader's notice came: once a hold, however many ranks say so."""
+        if not hold.late_notices or not any(report.expired for report in hold.reports.values()):
+            return
+        engine = self._engines.get(hold.engine_id)
+        if engine is None or engine.engine.generation != hold.generation:
+            return
+        ended = engine.ended.setdefault(hold.kind, Ended())
+        ended.read_late += not hold.read_late
+        ended.latest_read_ns = max(ended.latest_read_ns, late_notice_ns(hold) or 0)
+        hold.read_late = True

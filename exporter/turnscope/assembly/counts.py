@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from turnscope.assembly.ledger import one
+from turnscope.assembly.state import HoldState
 from turnscope.assembly.tokens import reported
 from turnscope.catalog import NO_ENGINE
-from turnscope.catalog.labels import FINISH_REASONS
+from turnscope.catalog.labels import FINISH_REASONS, TTFT_PARTS
 from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
 from turnscope.semconv import Direction, Reason, TokenSource, TransferState
 
@@ -20,6 +21,8 @@ _SOURCES: Final = (
     (TokenSource.RECOMPUTED, "recomputed_tokens"),
     (TokenSource.NEW, "new_tokens"),
 )
+
+_TTFT_PARTS: Final = tuple((part, f"ttft_{'fetch' if part == 'reverse_fetch' else part}_ns") for part in TTFT_PARTS)
 
 
 def leg(engine: str, request: Request) -> list[Contribution]:
@@ -84,6 +87,13 @@ def turn(row: Turn) -> list[Contribution]:
         out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
     if row.ttft_ns is not None:
         out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns / _NS))
+    out += [
+        one("turnscope_ttft_part_seconds", part, value=ns / _NS)
+        for part, field in _TTFT_PARTS
+        for ns in [getattr(row, field)]
+        if ns is not None
+    ]
+    out += _fetch(engine, row)
     if row.duration_ns is not None:
         out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns / _NS))
     if row.prefill_ns is not None:
@@ -135,6 +145,29 @@ def _continuity(row: Turn, engine: str) -> list[Contribution]:
         out.append(one("turnscope_rewritten_tokens_total", engine, value=row.rewritten_tokens))
     if row.suspect_tokens:
         out.append(one("turnscope_suspect_tokens_total", engine, value=row.suspect_tokens))
+    return out
+
+
+def _fetch(engine: str, row: Turn) -> list[Contribution]:
+    """What the turn's fetch was worth; what came of it is judged by the whole interval."""
+    gain, low, high = row.net_gain_ns, row.net_gain_low_ns, row.net_gain_high_ns
+    if gain is None or low is None or high is None:
+        return [one("turnscope_fetches_total", engine, "unknown")] if row.fetched_tokens else []
+    worth = "gained" if low > 0 else "lost" if high < 0 else "undecided"
+    out = [one("turnscope_fetches_total", engine, worth)]
+    if gain > 0:
+        out.append(one("turnscope_fetch_gain_seconds_total", engine, value=gain / _NS))
+    elif gain < 0:
+        out.append(one("turnscope_fetch_loss_seconds_total", engine, value=-gain / _NS))
+    return out
+
+
+def hold_fragment(engine: str, hold: HoldState) -> list[Contribution]:
+    """Of a hold whose begin was not seen. A late notice for one that nobody gave up claims nothing: perhaps its id is
+    another's."""
+    out = [one("turnscope_fragments_total", "hold")]
+    if hold.late_notices and not hold.reports:
+        out.append(one("turnscope_unmatched_notices_total", engine))
     return out
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EngineState, State
+from turnscope.assembly.state import EngineState, Start, State
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Engine, Event, Heartbeat
 from turnscope.model import EngineState as EngineStarted
@@ -43,6 +44,20 @@ def _given(engine: Engine) -> str | None:
     return engine.name if apart or not engine.id.endswith(f"_dp{rank}") else f"{engine.name}-dp{rank}"
 
 
+class End(NamedTuple):
+    """When an engine's start was found to have ended."""
+
+    wall_ns: int
+    at: Moment
+
+
+def _after(event: Event, at: Moment, wall_ns: int) -> int:
+    """From another moment to the event's. By a monotonic clock where both are of the same: a wall clock may have been
+    set back meanwhile."""
+    since = moment(event).after(at)
+    return since if since is not None else event.wall_ns - wall_ns
+
+
 class Engines:
     """The registry. Names: the configured one, else role and ordinal; an engine that restarts keeps its name."""
 
@@ -55,7 +70,7 @@ class Engines:
         engine = event.engine
         if engine is None:
             return False
-        known = self._state.engines.get(engine.id)
+        known, clock = self._state.engines.get(engine.id), clock_of(event.emitter)
         if known is None:
             name = self._name(engine, event.emitter.host)
             if name not in _SHARED:
@@ -67,19 +82,21 @@ class Engines:
                 hosts=[event.emitter.host],
                 last_ns=arrival_ns,
                 last_wall_ns=event.wall_ns,
-                starts={engine.generation: event.wall_ns},
+                last_clock=clock,
+                last_mono_ns=event.mono_ns,
+                starts={engine.generation: Start(event.wall_ns, moment(event))},
             )
             return False
         known.last_ns, known.silent = arrival_ns, False
         if event.emitter.host not in known.hosts and len(known.hosts) < MAX_HOSTS:
             known.hosts.append(event.emitter.host)
-        if event.wall_ns > known.last_wall_ns:
-            known.last_wall_ns = event.wall_ns
+        if clock != known.last_clock or event.mono_ns >= known.last_mono_ns:
+            known.last_clock, known.last_mono_ns, known.last_wall_ns = clock, event.mono_ns, event.wall_ns
         first = known.starts.get(engine.generation)
         if first is None:
             return self._start(known, event, engine)
-        if event.wall_ns < first:
-            known.starts[engine.generation] = event.wall_ns
+        if _after(event, first.at, first.wall_ns) < 0:
+            known.starts[engine.generation] = Start(event.wall_ns, moment(event))
         # What a scheduler says of its engine grows while it starts; its workers know less.
         speaks = event.emitter.kind == SCHEDULER and isinstance(event.body, (Heartbeat, EngineStarted))
         if speaks and engine.generation == known.engine.generation:
@@ -96,7 +113,7 @@ class Engines:
         place = f"{event.emitter.host}:{engine.side_channel_port}"
         before = self._state.places.get(place)
         other = self._state.engines.get(before or "")
-        if before == engine.id or (other is not None and other.last_wall_ns > event.wall_ns):
+        if before == engine.id or (other is not None and _after(event, other.last, other.last_wall_ns) < 0):
             return None
         self._state.places[place] = engine.id
         if before is not None and other is not None:
@@ -105,8 +122,8 @@ class Engines:
         return before
 
     def _start(self, known: EngineState, event: Event, engine: Engine) -> bool:
-        newer = event.wall_ns >= known.starts[known.engine.generation]
-        known.starts[engine.generation] = event.wall_ns
+        newer = _after(event, known.start.at, known.start.wall_ns) >= 0
+        known.starts[engine.generation] = Start(event.wall_ns, moment(event))
         if not newer:
             return False
         fresh = EngineState(
@@ -116,6 +133,8 @@ class Engines:
             hosts=[event.emitter.host],
             last_ns=known.last_ns,
             last_wall_ns=known.last_wall_ns,
+            last_clock=known.last_clock,
+            last_mono_ns=known.last_mono_ns,
             starts=dict(list(known.starts.items())[-8:]),
         )
         self._state.engines[engine.id] = fresh
@@ -162,25 +181,27 @@ class Engines:
         """Of those the ones with a name of their own: of several that share one, or had it one after another, one."""
         return (engine for engine in self.present() if self._state.names.get(engine.name) == engine.engine.id)
 
-    def lost_ns(self, engine_id: str, generation: str | None, since_ns: int | None) -> int | None:
-        """Wall time at which that start of the engine is known to have been over; None while it may live.
+    def lost(self, engine_id: str, generation: str | None, since_ns: int | None) -> End | None:
+        """When that start of the engine is known to have been over; None while it may live.
 
-        Of an unknown ``generation``, whether there was a start after ``since_ns``.
+        Of an unknown ``generation``, whether there was a start after ``since_ns``, wall time.
         """
         known = self._state.engines.get(engine_id)
         if known is None:
             return None
-        present = known.starts[known.engine.generation]
+        present = known.start
         if generation is not None and generation != known.engine.generation:
-            begun = known.starts.get(generation, 0)
-            return min((at for g, at in known.starts.items() if g != generation and at >= begun), default=present)
-        if generation is None and since_ns is not None and len(known.starts) > 1 and present > since_ns:
-            return present
-        return known.last_wall_ns if known.gone else None
+            begun = known.starts[generation].wall_ns if generation in known.starts else 0
+            later = (s for g, s in known.starts.items() if g != generation and s.wall_ns >= begun)
+            over = min(later, key=lambda start: start.wall_ns, default=present)
+            return End(over.wall_ns, over.at)
+        if generation is None and since_ns is not None and len(known.starts) > 1 and present.wall_ns > since_ns:
+            return End(present.wall_ns, present.at)
+        return End(known.last_wall_ns, known.last) if known.gone else None
 
-    def superseded(self, engine_id: str, generation: str) -> int | None:
-        """Wall time at which this start of the engine was found to have ended, None while it lives."""
+    def superseded(self, engine_id: str, generation: str) -> End | None:
+        """When this start of the engine was found to have ended, None while it lives."""
         known = self._state.engines.get(engine_id)
         if known is None or generation == known.engine.generation:
             return None
-        return known.starts[known.engine.generation]
+        return End(known.start.wall_ns, known.start.at)

@@ -19,22 +19,27 @@ from turnscope.assembly.knowledge import (
 )
 from turnscope.assembly.outcome import stuck_at
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import CHAINED, Settler, ended_ns, started_ns
-from turnscope.assembly.state import Past, TurnState
+from turnscope.assembly.settler import CHAINED, Settler, started_ns
+from turnscope.assembly.state import Past, Read, TurnState
 from turnscope.assembly.tokens import Split, prefilled, split
 from turnscope.assembly.turns import given_handle, hold_id
 from turnscope.model import Handle, Transfer
 from turnscope.semconv import Direction, Path, TransferState
 
 
-def fetch_reads(turn: TurnState) -> list[Transfer]:
+def fetches(turn: TurnState) -> list[Read]:
     """What P's ranks did about D's handle, for the sample that speaks for the turn."""
     mine = ("", turn.prefill.request.request_id) if turn.prefill is not None else None
     return [
-        read.transfer
+        read
         for read in turn.reads
         if read.transfer.direction is not Direction.HANDOFF and (mine is None or read.transfer.request_id in mine)
     ]
+
+
+def fetch_reads(turn: TurnState) -> list[Transfer]:
+    """The same, without who reported it and when."""
+    return [read.transfer for read in fetches(turn)]
 
 
 def turn_split(turn: TurnState) -> Split | None:
@@ -133,9 +138,9 @@ class Witness:
         known = self._handles.get(key)
         generation = known.generation if known is not None else None
         since = left_by.ended_ns if left_by is not None else None
-        lost_ns = self._engines.lost_ns(engine_id, generation, since)
-        ended = ended_ns(turn)
-        return lost_ns is not None and (ended is None or lost_ns <= ended)
+        lost = self._engines.lost(engine_id, generation, since)
+        ended = self._settler.ended_ns(turn)
+        return lost is not None and (ended is None or lost.wall_ns <= ended)
 
     # --- P had none -----------------------------------------------------------------------------------
     def _spent(self, turn: TurnState) -> bool:
@@ -173,7 +178,7 @@ class Witness:
             feature_on=False if past.whole else past.decode_bidirectional,
             left=_left(past),
             taken=any(use.turn_id not in mine and use.started_ns <= started for use in users),
-            entry_expired=self._entry_expired(past, started),
+            entry_expired=self._entry_expired(past, turn),
             holder_lost=engine_id is not None and self._lost(hold or "", engine_id, past, turn),
             diverged=self._diverged(turn, known.tokens if known is not None else None),
         )
@@ -193,12 +198,13 @@ class Witness:
         threshold = engine.engine.recompute_threshold if engine is not None else None
         return known.low - tokens.local - (tokens.external or 0) < max(1, threshold or 0)
 
-    def _entry_expired(self, past: Past, started: int) -> bool:
-        if past.ended_ns is None:
+    def _entry_expired(self, past: Past, turn: TurnState) -> bool:
+        pause_ns = self._settler.since_ns(past, turn)
+        if pause_ns is None:
             return False
         ttl = self._settler.ttl_ns(past.left_hold) if past.left_hold is not None else None
         kept = self._settings.proxy_ttl_ns
-        return started - past.ended_ns >= (min(kept, ttl) if ttl is not None else kept)
+        return pause_ns >= (min(kept, ttl) if ttl is not None else kept)
 
 
 def _left(past: Past) -> Left | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from typing import Final
 
 from turnscope.assembly.emitters import Emitters, emitter_kind
 from turnscope.assembly.engines import SCHEDULER, Engines
+from turnscope.assembly.held import Held, held_now
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, HoldState, StandsStill, State, TurnState
-from turnscope.assembly.turns import turn_id
+from turnscope.assembly.state import EmitterState, StandsStill, State, TurnState
 from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import Sample
 from turnscope.semconv import HoldKind
@@ -51,45 +51,22 @@ def _ended(turn: TurnState, request_id: str) -> bool:
 
 
 def _held(state: State, settings: AssemblySettings, engines: Engines, now_ns: int) -> list[Sample]:
-    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
-    for engine in engines.present():
-        for kind in HoldKind:
-            sums[engine.name, kind] = [0, 0, 0, 0, 0]
-    for hold in state.holds.values():
-        if hold.held_ns is None or hold.complete or hold.lost_wall_ns is not None:
-            continue
-        row = sums[engines.name(hold.engine_id), hold.kind]
-        row[0] += 1
-        row[1] += hold.tokens or 0
-        row[2] += hold.bytes or 0
-        row[3] = max(row[3], now_ns - hold.held_ns)
-        row[4] += overdue(state, settings, hold, now_ns)
     out = []
-    for labels, (requests, tokens, size, oldest, late) in sums.items():
+    none = {(engine.name, str(kind)): Held() for engine in engines.present() for kind in HoldKind}
+    for labels, held in (none | held_now(state, settings, now_ns, engines.name)).items():
         out += [
-            Sample("turnscope_held_requests", labels, requests),
-            Sample("turnscope_held_tokens", labels, tokens),
-            Sample("turnscope_held_bytes", labels, size),
-            Sample("turnscope_held_oldest_seconds", labels, oldest / _NS),
-            Sample("turnscope_held_overdue", labels, late),
+            Sample("turnscope_held_requests", labels, held.requests),
+            Sample("turnscope_held_tokens", labels, held.tokens),
+            Sample("turnscope_held_blocks", labels, held.blocks),
+            Sample("turnscope_held_bytes", labels, held.bytes),
+            Sample("turnscope_held_oldest_seconds", labels, held.oldest_ns / _NS),
+            Sample("turnscope_held_overdue", labels, held.overdue),
         ]
-    return out
-
-
-def overdue(state: State, settings: AssemblySettings, hold: HoldState, now_ns: int) -> bool:
-    """Past its deadline. A lease's counts only from when its D leg has ended: until then D renews it."""
-    if hold.ttl_ns is None or hold.held_ns is None:
-        return False
-    begin = hold.held_ns
-    if hold.kind is HoldKind.LEASE:
-        key = turn_id(hold.engine_id, hold.request_id)
-        turn = state.turns.get(key)
-        if turn is not None and not turn.decodes:
-            return False
-        if turn is None and key not in state.old_turns:
-            return False
-        begin = turn.last_ns if turn is not None else state.old_turns[key][0]
-    return now_ns - begin > hold.ttl_ns + settings.overdue_ns
+    blocks: Counter[str] = Counter()
+    for engine in engines.present():
+        if engine.engine.num_blocks is not None:
+            blocks[engine.name] += engine.engine.num_blocks
+    return out + [Sample("turnscope_engine_blocks", (name,), number) for name, number in blocks.items()]
 
 
 def _infos(engines: Engines) -> list[Sample]:

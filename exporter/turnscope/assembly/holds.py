@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from turnscope.assembly.engines import Engines
+from turnscope.assembly.engines import End, Engines
+from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, Report, State
@@ -51,15 +52,18 @@ class Holds:
             hold.ranks = max(hold.ranks, (event.engine.tp_size or 1) * (event.engine.pp_size or 1))
         if body.phase == HELD:
             hold.held_ns = arrival_ns
-            hold.held_wall_ns, hold.held_mono_ns, hold.held_host = event.wall_ns, event.mono_ns, event.emitter.host
+            hold.held_wall_ns, hold.held_at = event.wall_ns, moment(event)
             hold.tokens, hold.blocks, hold.bytes, hold.ttl_ns = body.tokens, body.blocks, body.bytes, body.ttl_ns
-            gone_ns = self._engines.superseded(engine_id, generation)
-            if gone_ns is not None:
-                hold.lost_wall_ns = gone_ns
+            end = self._engines.superseded(engine_id, generation)
+            if end is not None:
+                hold.lost_wall_ns, hold.lost_at = end
         elif body.phase in (RELEASED, EXPIRED):
             self._report(hold, event, body)
         else:
             hold.late_notices += 1
+            now = moment(event)
+            since = now.after(hold.last_notice)
+            hold.last_notice = now if since is None or since > 0 else hold.last_notice
         return hold
 
     def _report(self, hold: HoldState, event: Event, body: Hold) -> None:
@@ -67,12 +71,13 @@ class Holds:
         rank = event.engine.rank if event.engine else None
         key = str(rank) if rank is not None else event.emitter.id
         before = hold.reports.get(key)
-        if before is None or event.wall_ns < before.wall_ns:
+        since = moment(event).after(Moment(before.clock, before.mono_ns)) if before is not None else None
+        if before is None or (since if since is not None else event.wall_ns - before.wall_ns) < 0:
             hold.reports[key] = Report(
                 body.phase == EXPIRED,
                 event.wall_ns,
                 event.mono_ns,
-                event.emitter.host,
+                clock_of(event.emitter),
                 body.readers_seen,
                 body.readers_expected,
             )
@@ -95,12 +100,12 @@ class Holds:
             hold.due_ns = None
         return hold.due_ns
 
-    def lose(self, engine_id: str, survivor: str | None, wall_ns: int) -> Iterator[HoldState]:
+    def lose(self, engine_id: str, survivor: str | None, end: End) -> Iterator[HoldState]:
         """The holder is gone: what it held and had not released ended with it, but for its ``survivor`` start's."""
         for hold in self._state.holds.values():
             ended = hold.lost_wall_ns is not None or hold.complete
             if hold.engine_id == engine_id and not ended and hold.generation != survivor:
-                hold.lost_wall_ns = wall_ns
+                hold.lost_wall_ns, hold.lost_at = end
                 yield hold
 
     # --- what became of it ----------------------------------------------------------------------------
@@ -160,8 +165,10 @@ class Holds:
         left_by = self.leaver(hold)
         session = self._settler.session(left_by) if left_by is not None else None
         readers = [use.turn_id for use in users if use.read] or [use.turn_id for use in users]
-        ended = hold.ended_wall_ns if hold.complete or hold.lost_wall_ns is not None or hold.counted else None
+        over = hold.complete or hold.lost_wall_ns is not None or hold.counted
         reports = hold.reports.values()
+        held_ns = _held_ns(hold)
+        begin_ns = hold.held_wall_ns
         return HoldRecord(
             hold_id=hold.hold_id,
             revision=hold.revision,
@@ -176,26 +183,45 @@ class Holds:
             tokens=hold.tokens,
             blocks=hold.blocks,
             bytes=hold.bytes,
-            started_ns=hold.held_wall_ns or 0,
+            started_ns=begin_ns or 0,
             ttl_ns=hold.ttl_ns,
-            ended_ns=ended,
-            held_ns=self._held_ns(hold),
+            ended_ns=_ended_ns(hold, held_ns) if over else None,
+            held_ns=held_ns,
+            deadline_ns=begin_ns + hold.ttl_ns if begin_ns is not None and hold.ttl_ns is not None else None,
+            overdue_ns=_overdue_ns(hold, held_ns),
             outcome=hold.outcome,
             readers_expected=max((r.readers_expected for r in reports if r.readers_expected is not None), default=None),
             readers_seen=min((r.readers_seen for r in reports if r.readers_seen is not None), default=None),
             late_notices=hold.late_notices,
+            late_notice_ns=late_notice_ns(hold),
         )
 
-    def _held_ns(self, hold: HoldState) -> int | None:
-        """By the holder's monotonic clock where all is on one host, else by wall clocks."""
-        if hold.held_wall_ns is None or hold.held_mono_ns is None:
-            return None
-        if hold.reports:
-            return max(
-                0,
-                *(
-                    r.mono_ns - hold.held_mono_ns if r.host == hold.held_host else r.wall_ns - hold.held_wall_ns
-                    for r in hold.reports.values()
-                ),
-            )
-        return max(0, hold.lost_wall_ns - hold.held_wall_ns) if hold.lost_wall_ns is not None else None
+
+def _held_ns(hold: HoldState) -> int | None:
+    """Until the last rank's report, of those on the scheduler's clock; until its holder was gone if none came."""
+    begin = hold.held_at
+    if begin is None or not hold.reports:
+        after = hold.lost_at.after(begin) if hold.lost_at is not None else None
+        return max(0, after) if after is not None else None
+    times = [r.mono_ns for r in hold.reports.values() if r.clock == begin.clock]
+    return max(0, max(times) - begin.mono_ns) if times else None
+
+
+def _ended_ns(hold: HoldState, held_ns: int | None) -> int | None:
+    """As wall time: reckoned from its begin where that was timed, since the wall clock may have been set meanwhile."""
+    if held_ns is not None and hold.held_wall_ns is not None:
+        return hold.held_wall_ns + held_ns
+    return hold.ended_wall_ns
+
+
+def _overdue_ns(hold: HoldState, held_ns: int | None) -> int | None:
+    """Of a hold whose release was observed: D renews its leases, and of a lost one nobody saw the end."""
+    if hold.kind is not HoldKind.HOLD or not hold.reports or held_ns is None or hold.ttl_ns is None:
+        return None
+    return held_ns - hold.ttl_ns if held_ns > hold.ttl_ns else None
+
+
+def late_notice_ns(hold: HoldState) -> int | None:
+    """From its begin to the last notice that came too late."""
+    after = hold.last_notice.after(hold.held_at) if hold.last_notice is not None else None
+    return max(0, after) if after is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from turnscope.assembly.moments import clock_of
 from turnscope.assembly.state import Read
 from turnscope.model import Engine, Event, Transfer
 from turnscope.semconv import Direction, TransferState
@@ -33,6 +34,7 @@ def read_of(event: Event, transfer: Transfer) -> Read:
         engine_id=event.engine.id if event.engine is not None else "",
         wall_ns=event.wall_ns,
         mono_ns=event.mono_ns,
+        clock=clock_of(event.emitter),
         host=event.emitter.host,
         rank=event.engine.rank if event.engine is not None else None,
         transfer=transfer,
@@ -123,6 +125,6 @@ def _lasted(part: list[Read]) -> int | None:
     """Ranks read side by side: from the first begin to the last end where one clock tells, else the longest read."""
     begins = [read.transfer.started_mono_ns for read in part if read.transfer.started_mono_ns is not None]
     times = [max(0, read.transfer.duration_ns) for read in part if read.transfer.duration_ns is not None]
-    if len(begins) == len(times) == len(part) and len({read.host for read in part}) == 1:
+    if len(begins) == len(times) == len(part) and len({read.clock for read in part}) == 1:
         return max(end_ns(read) for read in part) - min(begins)
     return max(times, default=None)

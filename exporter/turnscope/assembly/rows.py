@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from turnscope.assembly.attempts import Attempts
 from turnscope.assembly.attribution import transport_of
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.evidence import Witness, path_of, remainder, turn_split
+from turnscope.assembly.evidence import Witness, fetches, path_of, remainder, turn_split
+from turnscope.assembly.gain import worth
 from turnscope.assembly.knowledge import Ending
+from turnscope.assembly.latency import on_p, ttft_parts
+from turnscope.assembly.lateness import late_by
 from turnscope.assembly.messages import parting
 from turnscope.assembly.outcome import ending, finish_reason
 from turnscope.assembly.provenance import provenance
 from turnscope.assembly.ranks import done, moved
 from turnscope.assembly.reasons import reason
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, ended_ns, started_ns
+from turnscope.assembly.settler import Settler, started_ns
 from turnscope.assembly.state import Leg, TurnState
 from turnscope.assembly.tokens import prefilled, reported
 from turnscope.assembly.turns import answering, decode, given_handle, hold_id, left_handle
 from turnscope.model import Turn
 from turnscope.semconv import Leg as Part
 from turnscope.semconv import Status
-
-
-def _queue_ns(leg: Leg | None) -> int | None:
-    if leg is None or leg.request.scheduled_mono_ns is None:
-        return None
-    waited = leg.request.scheduled_mono_ns - leg.request.added_mono_ns
-    return waited if waited >= 0 else None
 
 
 def _output_tokens(turn: TurnState) -> int | None:
@@ -51,6 +48,7 @@ def build(
     settings: AssemblySettings,
     witness: Witness,
     attempts: Attempts,
+    clocks: Clocks,
 ) -> Turn:
     """The row; its revision is set by the caller."""
     leg, last, attempt = turn.prefill, decode(turn), turn.attempt
@@ -66,16 +64,19 @@ def build(
     fetch = moved(done(turn.reads, handoff=False), engines.facts)
     handoff = moved(done(turn.reads, handoff=True), engines.facts)
     transport, inferred_from = transport_of(turn)
+    at_p, late = on_p(turn, split), late_by(turn, settler, engines, clocks)
+    latency = ttft_parts(turn, at_p, clocks)
     prefill_engine = engines.get(turn.prefill_engine_id)
     decode_engine_id = turn.prefill_engine_id if whole else turn.decode_engine_id
+    decode_engine = engines.get(decode_engine_id)
+    prefill_facts, decode_facts = engines.facts(turn.prefill_engine_id), engines.facts(decode_engine_id)
     source = provenance(turn, split, prefill_engine.engine if prefill_engine else None)
     holder = engines.get(given.engine_id) if given else None
     repeats = settler.repeats(turn)
     again = repeats is not None and repeats.ending in (Ending.ERROR, Ending.ABORTED)
-    prefill_facts, decode_facts = engines.facts(turn.prefill_engine_id), engines.facts(decode_engine_id)
     legs = [part for part in (leg, *turn.decodes) if part is not None]
     model = attempt.model if attempt is not None and attempt.model else None
-    return Turn(
+    row = Turn(
         turn_id=turn.turn_id,
         session_id=session[0] if session else None,
         session_source=session[1].source if session else None,
@@ -85,10 +86,10 @@ def build(
         agent_id=attempt.agent_id if attempt else None,
         parent_agent_id=attempt.parent_agent_id if attempt else None,
         started_ns=started_ns(turn),
-        ended_ns=ended_ns(turn),
+        ended_ns=settler.ended_ns(turn),
         model=model or (prefill_engine.engine.model if prefill_engine else None),
         prefill_engine=prefill_engine.name if prefill_engine else None,
-        decode_engine=engines.name(decode_engine_id) if engines.get(decode_engine_id) else None,
+        decode_engine=decode_engine.name if decode_engine else None,
         prefill_engine_id=turn.prefill_engine_id,
         prefill_request_id=turn.prefill_request_id,
         decode_engine_id=decode_engine_id,
@@ -152,14 +153,26 @@ def build(
         handoff_ranks_expected=handoff.ranks_expected,
         transport=transport,
         transport_inferred_from=inferred_from,
-        prefill_queue_ns=_queue_ns(leg),
+        prefill_queue_ns=at_p.queue,
         prefill_started_ns=leg.started_wall_ns if leg and not whole else None,
         prefill_ns=leg.duration_ns if leg and not whole else None,
         decode_started_ns=last.started_wall_ns if last else None,
         decode_ns=last.duration_ns if last else None,
         ttft_ns=attempt.first_byte_ns if attempt else None,
+        ttft_proxy_ns=latency.proxy if latency else None,
+        ttft_queue_ns=latency.queue if latency else None,
+        ttft_fetch_ns=latency.reverse_fetch if latency else None,
+        ttft_prefill_ns=latency.prefill if latency else None,
+        ttft_handoff_ns=latency.handoff if latency else None,
+        ttft_first_step_ns=latency.first_step if latency else None,
+        ttft_unattributed_ns=latency.unattributed if latency else None,
+        first_step_ns=latency.measured_step if latency else None,
+        first_step_usual_ns=turn.usual_step_ns,
         duration_ns=attempt.last_byte_ns if attempt else None,
+        late_by_ns=late.ns if late else None,
+        late_by_error_ns=late.error_ns if late else None,
         streamed=attempt.streamed if attempt else None,
+        speculative=decode_engine.engine.speculative if decode_engine else None,
         tool_calls=attempt.tool_calls if attempt else None,
         preemptions=sum(part.request.preemptions for part in legs) if legs else None,
         attempts=max((1, *settler.attempts(attempt))) if attempt else 1,
@@ -179,3 +192,5 @@ def build(
         server_span_id=attempt.server_span_id if attempt else None,
         late=turn.late,
     )
+    row.net_gain_ns, row.net_gain_low_ns, row.net_gain_high_ns = worth(row, turn.rate, fetches(turn)) or (None,) * 3
+    return row

@@ -7,44 +7,41 @@ from bisect import insort
 from hashlib import blake2b
 from typing import Final
 
+from turnscope.assembly.clocks import Clocks, begun, ended, first_leg
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.moments import Moment
 from turnscope.assembly.outcome import how_it_ended
-from turnscope.assembly.settings import AssemblySettings
+from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
 from turnscope.assembly.state import Leg as LegState
 from turnscope.assembly.tokens import FINISHED, split
 from turnscope.assembly.turns import decode, find, given_handle, hold_id, hold_id_of, left_handle, left_handles
 from turnscope.model import Attempt
-from turnscope.semconv import Direction, Leg, TransferState
+from turnscope.semconv import Direction, HoldKind, Leg, TransferState
 
 CHAINED: Final = "chained"
 ENGINE: Final = "engine"
 """Where a session id came from that only the engine's request had: the proxy's word is better."""
+FRONTEND_NS: Final = 60 * SECOND
+"""Longest time between an engine's frontend and the engine itself."""
 MAX_TURNS: Final = 64
 """Of a session remembered; older ones are only counted."""
 
 
 def started_ns(turn: TurnState) -> int:
-    """Wall time of the turn's begin: the proxy's, else the engine frontend's, else the engine's, else an event's."""
+    """Wall time of the turn's begin: the proxy's, else the engine frontend's, else the engine's, else an event's.
+
+    The frontend's not when it is far from the engine's: then the wall clock was set in between.
+    """
     if turn.attempt is not None and turn.attempt.started_wall_ns is not None:
         return turn.attempt.started_wall_ns
     for leg in (turn.prefill, *turn.decodes):
         if leg is not None:
-            return leg.request.arrival_wall_ns or leg.started_wall_ns
+            accepted = leg.started_wall_ns
+            arrival = leg.request.arrival_wall_ns
+            return arrival if arrival is not None and 0 <= accepted - arrival < FRONTEND_NS else accepted
     seen = [read.wall_ns for read in turn.reads]
     return min(seen, default=turn.stuck.wall_ns if turn.stuck is not None else 0)
-
-
-def ended_ns(turn: TurnState) -> int | None:
-    """Wall time of the turn's end: the proxy's last byte, else the last leg's end."""
-    attempt = turn.attempt
-    if attempt is not None and attempt.started_wall_ns is not None:
-        offsets = (attempt.last_byte_ns, attempt.first_byte_ns, attempt.decode_start_ns, attempt.prefill_end_ns)
-        known = [offset for offset in offsets if offset is not None]
-        if known:
-            return attempt.started_wall_ns + max(known)
-    last = decode(turn) or turn.prefill
-    return last.wall_ns if last is not None else None
 
 
 def read_of(turn: TurnState) -> bool | None:
@@ -108,10 +105,11 @@ def shape(turn: TurnState) -> str | None:
 class Settler:
     """Works by session; every turn is noted again whenever something of it changed."""
 
-    def __init__(self, state: State, settings: AssemblySettings, engines: Engines) -> None:
+    def __init__(self, state: State, settings: AssemblySettings, engines: Engines, clocks: Clocks) -> None:
         self._state = state
         self._settings = settings
         self._engines = engines
+        self._clocks = clocks
 
     def attempt(self, turn: TurnState, attempt: Attempt, arrival_ns: int) -> None:
         """Note one attempt of a client request."""
@@ -198,7 +196,8 @@ class Settler:
         return Past(
             turn_id=turn.turn_id,
             started_ns=started,
-            ended_ns=ended_ns(turn),
+            ended_ns=self.ended_ns(turn),
+            ended_at=ended(turn),
             ending=how_it_ended(turn, self._settings),
             left_hold=left_id,
             handle_seen=attempt.handle_out is not None if attempt is not None else None,
@@ -303,6 +302,34 @@ class Settler:
     def users(self, hold: str) -> list[Use]:
         """P legs that were given the hold, in the order of their reads, else of their starts."""
         return self._state.uses.get(hold, [])
+
+    def ended_ns(self, turn: TurnState) -> int | None:
+        """Wall time of the turn's end: the proxy's last byte, else the last leg's end. Reckoned from its begin where
+        clocks allow it: a wall clock that was set meanwhile must not stretch it."""
+        attempt = turn.attempt
+        if attempt is not None and attempt.started_wall_ns is not None:
+            offsets = (attempt.last_byte_ns, attempt.first_byte_ns, attempt.decode_start_ns, attempt.prefill_end_ns)
+            measured = [offset for offset in offsets if offset is not None]
+            if measured:
+                return attempt.started_wall_ns + max(measured)
+        first, last = first_leg(turn), decode(turn) or turn.prefill
+        if first is None or last is None:
+            return None
+        begin, end = Moment(first.clock, first.request.added_mono_ns), Moment(last.clock, last.mono_ns)
+        took = self._clocks.between(begin, end)
+        return first.started_wall_ns + max(0, took.ns) if took is not None else last.wall_ns
+
+    def since_ns(self, past: Past, turn: TurnState) -> int | None:
+        """From an earlier turn's end to this one's begin; None where their clocks cannot be compared."""
+        pause = self._clocks.between(past.ended_at, begun(turn))
+        return pause.ns if pause is not None else None
+
+    def deadline(self, hold: str) -> Moment | None:
+        """When its holder gives the hold up if nobody reads it, by the holder's clock."""
+        found = self._state.holds.get(hold) or self._state.old_holds.get(hold)
+        if found is None or found.held_at is None or found.ttl_ns is None or found.kind is not HoldKind.HOLD:
+            return None
+        return Moment(found.held_at.clock, found.held_at.mono_ns + found.ttl_ns)
 
     def ttl_ns(self, hold: str) -> int | None:
         """How long its holder keeps the hold."""

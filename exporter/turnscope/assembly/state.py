@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from turnscope.assembly.knowledge import Ending
+from turnscope.assembly.moments import Moment
 from turnscope.assembly.nodes import NodeState
+from turnscope.assembly.rate import Prefill, Rate
 from turnscope.assembly.sequence import Sequence
 from turnscope.marks import Shared
 from turnscope.model import Attempt, Digest, Emitter, Engine, Handle, HoldRecord, HoldUse, Request, Transfer, Turn
@@ -49,10 +51,32 @@ class EmitterState(msgspec.Struct, kw_only=True):
     """Between its last two."""
     delay_ns: int | None = None
     """Least (arrival - monotonic time of the event): the clocks' difference plus the fastest way here."""
+    mono_ns: int = 0
+    """Of its newest event, by its own clock."""
+    wall_ns: int = 0
+    """That event's wall time less that."""
+    steps: int = 0
+    """How often its host's wall clock was set meanwhile, and by how much last."""
+    step_ns: int = 0
     clock_ns: int | None = None
     """Least (wall time of arrival - wall time of the event)."""
     tally: dict[str, int] = {}
     """Not yet handed out: ``<metric>/<label value>`` to count."""
+
+
+class Ended(msgspec.Struct, kw_only=True):
+    """Holds, or leases, of one start of an engine that have ended."""
+
+    count: int = 0
+    read_late: int = 0
+    latest_read_ns: int = 0
+
+
+class Start(msgspec.Struct, array_like=True):
+    """The earliest event seen of one start of an engine."""
+
+    wall_ns: int
+    at: Moment
 
 
 class EngineState(msgspec.Struct, kw_only=True):
@@ -63,10 +87,13 @@ class EngineState(msgspec.Struct, kw_only=True):
     host: str
     last_ns: int
     last_wall_ns: int
+    last_clock: str = ""
+    last_mono_ns: int = 0
+    """Of the newest event, by the clock of the process that sent it."""
     hosts: list[str] = []
     """Of all its processes."""
-    starts: dict[str, int]
-    """Generation to the wall time of the earliest event seen of it."""
+    starts: dict[str, Start]
+    """By generation."""
     stopped: bool = False
     """It said that it stops, or another has taken its place."""
     replaced_by: str | None = None
@@ -92,6 +119,25 @@ class EngineState(msgspec.Struct, kw_only=True):
     """... and for which it took over blocks."""
     failing: dict[str, int] = {}
     """Holder's id to reads from it that failed in a row."""
+    prefills: dict[int, list[Prefill]] = {}
+    """Measurements of its compute rate, by size of the context, oldest first."""
+    unlearnt: int = 0
+    """Of those: taken since ``rate`` was worked out."""
+    rate: Rate | None = None
+    first_steps: list[int] = []
+    """Of its newest turns."""
+    ended: dict[str, Ended] = {}
+    """By kind of hold."""
+
+    @property
+    def start(self) -> Start:
+        """Its present one."""
+        return self.starts[self.engine.generation]
+
+    @property
+    def last(self) -> Moment:
+        """When it was last heard of, by a clock of its own."""
+        return Moment(self.last_clock, self.last_mono_ns)
 
     @property
     def gone(self) -> bool:
@@ -107,6 +153,7 @@ class Leg(msgspec.Struct, kw_only=True):
     generation: str
     wall_ns: int
     mono_ns: int
+    clock: str = ""
     request: Request
 
     @property
@@ -127,6 +174,7 @@ class Read(msgspec.Struct, kw_only=True):
     engine_id: str
     wall_ns: int
     mono_ns: int
+    clock: str = ""
     host: str = ""
     rank: int | None = None
     transfer: Transfer
@@ -201,12 +249,16 @@ class TurnState(msgspec.Struct, kw_only=True):
     hold_use: HoldUse | None = None
     attempt: Attempt | None = None
     stuck: StandsStill | None = None
+    attempt_clock: str = ""
     join: str = "exact"
     counted: bool = False
     """Finalised: nothing of it is ever counted again."""
     closed: str | None = None
     """How: ``turn, attempt`` (of a turn counted elsewhere) or ``fragment``."""
     revision: int = 0
+    rate: Rate | None = None
+    """What its engines were known to need when it was counted: later measurements change no row."""
+    usual_step_ns: int | None = None
     late: bool = False
     suspicions: list[str] = []
     withdrawn: list[str] = []
@@ -233,13 +285,13 @@ class ProxyTurn(msgspec.Struct, kw_only=True):
 
 
 # --- holds --------------------------------------------------------------------------------------------
-class Report(msgspec.Struct, array_like=True):
+class Report(msgspec.Struct, array_like=True, gc=False):
     """One rank's word on the end of a hold."""
 
     expired: bool
     wall_ns: int
     mono_ns: int
-    host: str
+    clock: str
     readers_seen: int | None
     readers_expected: int | None
 
@@ -258,8 +310,7 @@ class HoldState(msgspec.Struct, kw_only=True):
     held_ns: int | None = None
     """Arrival of the news that it is held; None when it never came."""
     held_wall_ns: int | None = None
-    held_mono_ns: int | None = None
-    held_host: str = ""
+    held_at: Moment | None = None
     tokens: int | None = None
     blocks: int | None = None
     bytes: int | None = None
@@ -267,8 +318,13 @@ class HoldState(msgspec.Struct, kw_only=True):
     ranks: int = 1
     reports: dict[str, Report] = {}
     late_notices: int = 0
+    last_notice: Moment | None = None
+    """The last late one."""
+    read_late: bool = False
+    """Counted as such."""
     lost_wall_ns: int | None = None
-    """When its holder was found to be gone."""
+    """When its holder ended, as far as that was seen."""
+    lost_at: Moment | None = None
     counted: bool = False
     fragment: bool = False
     revision: int = 0
@@ -279,6 +335,15 @@ class HoldState(msgspec.Struct, kw_only=True):
     def complete(self) -> bool:
         """Every rank has spoken."""
         return len(self.reports) >= self.ranks
+
+    @property
+    def ended_at(self) -> Moment | None:
+        """Observed end: the last rank's release of those on the scheduler's clock, or its holder's end."""
+        if not self.complete:
+            return self.lost_at
+        clock = self.held_at.clock if self.held_at is not None else ""
+        times = [r.mono_ns for r in self.reports.values() if r.clock == clock]
+        return Moment(clock, max(times)) if times else None
 
     @property
     def ended_wall_ns(self) -> int | None:
@@ -306,6 +371,7 @@ class Past(msgspec.Struct, kw_only=True):
     turn_id: str
     started_ns: int
     ended_ns: int | None
+    ended_at: Moment | None = None
     ending: Ending | None
     """None when nothing tells."""
     left_hold: str | None
@@ -367,6 +433,27 @@ class Cache(msgspec.Struct, kw_only=True):
     """Turns that had local hits there, oldest first: tokens, and when by the engine's monotonic clock."""
 
 
+class ClockState(msgspec.Struct, kw_only=True):
+    """One host's clocks."""
+
+    host: str
+    last_ns: int
+    mono_ns: int
+    """Of the newest event."""
+    wall_ns: int
+    """Its wall time less that."""
+
+
+class Offset(msgspec.Struct, kw_only=True):
+    """Between what two monotonic clocks show at the same instant: it lies between ``low`` and ``high``."""
+
+    low_ns: int
+    high_ns: int
+    at_ns: int
+    """Arrival of what last narrowed it."""
+    seen: int = 1
+
+
 class State(msgspec.Struct, kw_only=True):
     """The whole."""
 
@@ -376,6 +463,9 @@ class State(msgspec.Struct, kw_only=True):
     proxies: list[str] = []
     """Emitters that are proxies: asked for at every event."""
     engines: dict[str, EngineState] = {}
+    clocks: dict[str, ClockState] = {}
+    offsets: dict[str, dict[str, Offset]] = {}
+    """Clock to the clocks compared with it: what those show, less what it shows."""
     names: dict[str, str] = {}
     """Bounded engine name to the id of the engine that has it."""
     places: dict[str, str] = {}

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.counts import hooks
 from turnscope.assembly.emitters import STOPPED
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.fabric import COLLECTOR
 from turnscope.assembly.gauges import open_turns, standing_still
+from turnscope.assembly.held import Held, held_now
+from turnscope.assembly.learning import measurements
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, EngineState, State
+from turnscope.assembly.state import EmitterState, Ended, EngineState, State
 from turnscope.assembly.taint import cache_key
 from turnscope.assembly.tokens import LOAD_FAILED, reported
-from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, Request, Transfer, Turn
-from turnscope.semconv import Leg, Reason, Role, TransferState
+from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, HeldStatus, Request, Transfer, Turn
+from turnscope.semconv import HoldKind, Leg, Reason, Role, TransferState
 
 _NS: Final = 1e9
 
@@ -116,7 +119,7 @@ def _failing(engine: EngineState, engines: Engines) -> dict[str, int]:
     return dict(sums)
 
 
-def _engine(engine: EngineState, engines: Engines, state: State) -> EngineStatus:
+def _engine(engine: EngineState, engines: Engines, state: State, held: dict[tuple[str, str], Held]) -> EngineStatus:
     cache = state.caches.get(cache_key(engine.engine.id, engine.engine.generation))
     return EngineStatus(
         name=engine.name,
@@ -136,15 +139,30 @@ def _engine(engine: EngineState, engines: Engines, state: State) -> EngineStatus
         handed_over=engine.handed_over,
         failing=_failing(engine, engines),
         spoiled_prefixes=len({filed.turn_id for filed in cache.spoiled.values()}) if cache is not None else 0,
+        held={str(kind): _held(engine, held.get((engine.engine.id, str(kind)), Held()), kind) for kind in HoldKind},
+        prefill_measurements=measurements(engine),
     )
 
 
-def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: int) -> AssemblyStatus:
+def _held(engine: EngineState, held: Held, kind: HoldKind) -> HeldStatus:
+    ended = engine.ended.get(kind, Ended())
+    return HeldStatus(
+        requests=held.requests,
+        blocks=held.blocks,
+        oldest_s=held.oldest_ns / _NS,
+        ended=ended.count,
+        read_late=ended.read_late,
+        latest_read_s=ended.latest_read_ns / _NS,
+    )
+
+
+def build(state: State, settings: AssemblySettings, engines: Engines, clocks: Clocks, now_ns: int) -> AssemblyStatus:
     """The whole."""
+    held = held_now(state, settings, now_ns)
     alive = [e for e in state.emitters.values() if e.state not in STOPPED and now_ns - e.last_ns <= settings.alive_ns]
     return AssemblyStatus(
         emitters=[_emitter(e, engines, now_ns) for e in state.emitters.values() if e.emitter.kind != COLLECTOR],
-        engines=[_engine(e, engines, state) for e in state.engines.values()],
+        engines=[_engine(e, engines, state, held) for e in state.engines.values()],
         attempts=state.attempts,
         attempts_without_session=state.attempts_without_session,
         direct_requests=state.direct_requests,
@@ -154,4 +172,6 @@ def build(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
         open_turns=len(state.turns),
         suspicions=dict(state.suspicions),
         continuity=dict(state.continuity),
+        clocks=clocks.compared(),
+        stepped=clocks.stepped(),
     )

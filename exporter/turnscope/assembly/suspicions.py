@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.continuity import found as found_mismatch
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import fetch_reads, used_hold
 from turnscope.assembly.handles import Handles
+from turnscope.assembly.moments import Moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler, read_of
 from turnscope.assembly.state import HoldState, Leg, State, TurnState
@@ -18,13 +20,20 @@ class Suspicions:
     """Looks at a turn, the hold it used and the lease it left."""
 
     def __init__(
-        self, state: State, settings: AssemblySettings, engines: Engines, settler: Settler, handles: Handles
+        self,
+        state: State,
+        settings: AssemblySettings,
+        engines: Engines,
+        settler: Settler,
+        handles: Handles,
+        clocks: Clocks,
     ) -> None:
         self._state = state
         self._settings = settings
         self._engines = engines
         self._settler = settler
         self._handles = handles
+        self._clocks = clocks
 
     def of(self, turn: TurnState) -> set[Suspicion]:
         """All that the evidence at hand speaks for."""
@@ -75,17 +84,17 @@ class Suspicions:
 
     def _stale(self, turn: TurnState) -> bool:
         """It fetched what its holder was seen to have given up, or from an engine that had started anew, before the
-        prefill began."""
+        prefill began. Not told where the two hosts' clocks cannot be compared."""
         given = given_handle(turn)
         if given is None or turn.prefill is None or not read_of(turn):
             return False
         key = used_hold(turn)
         hold, known = self._hold(key), self._handles.get(key)
-        over = [self._engines.lost_ns(given.engine_id, known.generation, None) if known is not None else None]
-        if hold is not None and (hold.complete or hold.lost_wall_ns is not None):
-            over.append(hold.ended_wall_ns)
-        began = turn.prefill.started_wall_ns
-        return any(at is not None and at + self._settings.clock_ns < began for at in over)
+        lost = self._engines.lost(given.engine_id, known.generation, None) if known is not None else None
+        over = (lost.at if lost is not None else None, hold.ended_at if hold is not None else None)
+        began = Moment(turn.prefill.clock, turn.prefill.request.added_mono_ns)
+        since = [span for span in (self._clocks.between(at, began) for at in over) if span is not None]
+        return any(span.ns > self._settings.clock_ns + span.error_ns for span in since)
 
     def _answered_after_failed_load(self, turn: TurnState) -> bool:
         """A load failed, and the request was answered although its engine should have failed it."""

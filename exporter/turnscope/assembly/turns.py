@@ -9,6 +9,7 @@ import msgspec
 
 from turnscope import semconv
 from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.moments import clock_of
 from turnscope.assembly.ranks import read_of
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import Leg, State, TurnState
@@ -52,7 +53,9 @@ def given_handle(turn: TurnState) -> Handle | None:
 
 def decode(turn: TurnState) -> Leg | None:
     """The D leg; of several (a retried or an n > 1 request) the one that ended last."""
-    return max(turn.decodes, key=lambda leg: (leg.wall_ns, leg.request.request_id), default=None)
+    if len(turn.decodes) < 2:
+        return turn.decodes[0] if turn.decodes else None
+    return max(turn.decodes, key=lambda leg: (leg.wall_ns, leg.request.request_id))
 
 
 def answering(turn: TurnState) -> list[Leg]:
@@ -179,6 +182,7 @@ class Turns:
         """Add what the event says."""
         turn.last_ns = max(turn.last_ns, arrival_ns)
         engine_id, generation = (event.engine.id, event.engine.generation) if event.engine else ("", "")
+        clock = clock_of(event.emitter)
         match event.body:
             case Request() as request:
                 leg = Leg(
@@ -186,6 +190,7 @@ class Turns:
                     generation=generation,
                     wall_ns=event.wall_ns,
                     mono_ns=event.mono_ns,
+                    clock=clock,
                     request=request,
                 )
                 if request.leg is semconv.Leg.DECODE:
@@ -212,7 +217,7 @@ class Turns:
             case Stuck() as stuck:
                 self._prefill_is(turn, engine_id, stuck.request_id)
             case Attempt() as attempt:
-                turn.attempt = attempt
+                turn.attempt, turn.attempt_clock = attempt, clock
                 if attempt.prefill is None and attempt.x_request_id is not None:
                     self._state.unplaced.setdefault(attempt.x_request_id, []).append(turn.turn_id)
                 if attempt.prefill is not None and attempt.prefill.engine_id:

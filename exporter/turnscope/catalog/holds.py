@@ -61,6 +61,15 @@ HOLDS = (
         owner="hold shard",
     ),
     Metric(
+        name="turnscope_unmatched_notices_total",
+        kind=Kind.COUNTER,
+        unit="requests",
+        help="Requests that a reader's notice named too late and that their holder was never seen to hold or give up, "
+        "one however many ranks: another request's id, or lost events. No sign of foreign KV.",
+        labels=(ENGINE,),
+        owner="hold shard",
+    ),
+    Metric(
         name="turnscope_held_requests",
         kind=Kind.GAUGE,
         unit="requests",
@@ -74,6 +83,22 @@ HOLDS = (
         unit="tokens",
         help="Tokens held now for finished requests.",
         labels=(ENGINE, Label("kind", tuple(HoldKind))),
+        owner="hold shard",
+    ),
+    Metric(
+        name="turnscope_held_blocks",
+        kind=Kind.GAUGE,
+        unit="blocks",
+        help="KV blocks held now for finished requests: no request runs or waits on them, and none can have them.",
+        labels=(ENGINE, Label("kind", tuple(HoldKind))),
+        owner="hold shard",
+    ),
+    Metric(
+        name="turnscope_engine_blocks",
+        kind=Kind.GAUGE,
+        unit="blocks",
+        help="KV blocks that the engine has.",
+        labels=(ENGINE,),
         owner="hold shard",
     ),
     Metric(

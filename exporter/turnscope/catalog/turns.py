@@ -8,6 +8,7 @@ from turnscope.catalog.labels import (
     DURATION_SECONDS,
     ENGINE,
     FINISH_REASONS,
+    PART_SECONDS,
     PATH,
     PREFILLS,
     RANKS,
@@ -15,6 +16,8 @@ from turnscope.catalog.labels import (
     REQUEST_SOURCES,
     SECONDS,
     TRANSFER_SECONDS,
+    TTFT_PARTS,
+    WORTH,
     YES_NO,
 )
 from turnscope.catalog.metric import Kind, Label, Metric
@@ -78,6 +81,46 @@ TURNS = (
         labels=(PATH,),
         buckets=SECONDS,
         owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_ttft_part_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="Parts of the time to first token, which add up to it: in the proxy, queueing on P and D, the reverse "
+        "fetch, computing the prompt, the handoff, D's first step; unattributed is what nothing explains, an unusually "
+        "slow first step included. A part that was not measured is absent and its time is unattributed.",
+        labels=(Label("part", TTFT_PARTS),),
+        buckets=PART_SECONDS,
+        owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_fetches_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns that fetched, by whether that was faster than computing: undecided where the estimate's interval "
+        "has both, unknown until the engine's compute rate is known. engine: the prefill engine, or none.",
+        labels=(ENGINE, Label("worth", WORTH)),
+        owner="turn shard",
+        roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_fetch_gain_seconds_total",
+        kind=Kind.COUNTER,
+        unit="seconds",
+        help="Compute that fetches spared, less the time they took, of turns where that is positive: estimated by the "
+        "engine's own measured rate, suspect tokens left out. Less turnscope_fetch_loss_seconds_total: the net gain.",
+        labels=(ENGINE,),
+        owner="turn shard",
+        roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_fetch_loss_seconds_total",
+        kind=Kind.COUNTER,
+        unit="seconds",
+        help="Time that fetches took beyond the compute they spared, of turns where computing would have been faster.",
+        labels=(ENGINE,),
+        owner="turn shard",
+        roles=PREFILLS,
     ),
     Metric(
         name="turnscope_turn_duration_seconds",

@@ -14,6 +14,7 @@ import time
 from typing import Final
 
 from turnscope import model
+from turnscope.emit.clock import clock_id
 from turnscope.emit.ring import Rings
 from turnscope.emit.secret import Secret
 from turnscope.emit.settings import Settings
@@ -39,6 +40,7 @@ class Runtime:
         self.secret = Secret(settings.digest_key)
         self.pid = os.getpid()
         self._id = secrets.token_hex(8)
+        self._clock = clock_id()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -49,6 +51,7 @@ class Runtime:
             kind=kind,
             pid=self.pid,
             host=socket.gethostname(),
+            clock=self._clock,
             version=importlib.metadata.version("turnscope"),
         )
 

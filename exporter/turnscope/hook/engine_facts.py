@@ -55,6 +55,7 @@ def engine_facts(
         load_failure_policy=getattr(transfer, "kv_load_failure_policy", None),
         prefix_caching=getattr(cache, "enable_prefix_caching", None),
         side_channel_port=_int(getattr(side, "side_channel_port", None)),
+        speculative=_speculative(vllm_config),
         tp_size=_int(getattr(parallel, "tensor_parallel_size", None)),
         pp_size=_int(getattr(parallel, "pipeline_parallel_size", None)),
         kv_copies=_kv_copies(getattr(vllm_config, "model_config", None), parallel),
@@ -179,6 +180,11 @@ def _number(extra: Mapping[str, Any], key: str, side: Any, attribute: str) -> in
     if side is None:
         return None
     return _int(getattr(side, attribute, extra.get(key, _DEFAULTS[key])))
+
+
+def _speculative(vllm_config: Any) -> bool | None:
+    """vLLM has the attribute whether it is on or not; without a configuration nothing is known."""
+    return vllm_config.speculative_config is not None if hasattr(vllm_config, "speculative_config") else None
 
 
 def _model_name(model_config: Any) -> str | None:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from turnscope.measures import (
+    checks_clocks,
     checks_continuity,
     checks_fabric,
     checks_flow,
+    checks_holds,
     checks_hooks,
     checks_settings,
     checks_sidecar,
@@ -32,6 +34,8 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_hooks.versions_differ,
     checks_hooks.clock_off,
     checks_hooks.replayed,
+    checks_clocks.clocks_apart,
+    checks_clocks.clock_stepped,
     checks_settings.no_connector,
     checks_settings.bidirectional_off,
     checks_settings.block_sizes_differ,
@@ -49,6 +53,8 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_flow.rejected_by_frontend,
     checks_flow.stuck,
     checks_flow.suspicious,
+    checks_holds.read_after_release,
+    checks_holds.retention_pressure,
     checks_continuity.prefix_cache_spoiled,
     checks_continuity.digests_unlike,
     checks_fabric.fell_back_to_tcp,

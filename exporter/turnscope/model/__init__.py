@@ -43,11 +43,14 @@ from turnscope.model.sources import (
 )
 from turnscope.model.status import (
     AssemblyStatus,
+    ClockStatus,
     EmitterStatus,
     EngineStatus,
     ExporterStatus,
     FabricStatus,
     FabricWindow,
+    HeldStatus,
+    SteppedClock,
     SystemStatus,
 )
 
@@ -58,6 +61,7 @@ __all__ = [
     "AssemblyStatus",
     "Attempt",
     "Body",
+    "ClockStatus",
     "Contribution",
     "Digest",
     "Emitter",
@@ -74,12 +78,14 @@ __all__ = [
     "Final",
     "Handle",
     "Heartbeat",
+    "HeldStatus",
     "Hold",
     "HoldRecord",
     "HoldUse",
     "Request",
     "Revision",
     "Sample",
+    "SteppedClock",
     "Stuck",
     "SystemStatus",
     "Transfer",

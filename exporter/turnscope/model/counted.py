@@ -7,7 +7,7 @@ import msgspec
 from turnscope.model.facts import HoldRecord, Turn
 
 
-class Contribution(msgspec.Struct, frozen=True, array_like=True):
+class Contribution(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One addition to a counter, or one observation of a histogram, of the catalogue."""
 
     metric: str

@@ -211,6 +211,8 @@ class Attempt(Body, kw_only=True):
     digest_key_id: str = ""
     """Hex; digests compare only under one key. Empty where there are none."""
     started_wall_ns: int | None = None
+    started_mono_ns: int | None = None
+    """The same moment by the proxy's monotonic clock."""
     prefill_start_ns: int | None = None
     """All of these are offsets from the client's request reaching the proxy, one monotonic clock."""
     prefill_end_ns: int | None = None

@@ -145,6 +145,7 @@ class Turn(msgspec.Struct, kw_only=True):
     transport_inferred_from: str | None = None
     """The counters that say so; "upper bound" where other traffic shared the card."""
     prefill_queue_ns: int | None = None
+    """From P accepting the request to its first step, less the reverse fetch, which engines count as waiting."""
     prefill_started_ns: int | None = None
     prefill_ns: int | None = None
     """P leg, from its engine accepting the request to its end."""
@@ -152,8 +153,41 @@ class Turn(msgspec.Struct, kw_only=True):
     decode_ns: int | None = None
     ttft_ns: int | None = None
     """Client's request reaching the proxy to its first content byte; None without the proxy hook."""
+    ttft_proxy_ns: int | None = None
+    """Parts of ``ttft_ns``: they add up to it. Not measured is None, and its time is in ``unattributed``.
+    In the proxy, before and between its requests to P and D."""
+    ttft_queue_ns: int | None = None
+    """Accepted by P, and by D, and neither loading nor computing."""
+    ttft_fetch_ns: int | None = None
+    """P reading back what D held."""
+    ttft_prefill_ns: int | None = None
+    """Computing the prompt: from the request's first step to the end of the P leg."""
+    ttft_handoff_ns: int | None = None
+    """D reading P's blocks."""
+    ttft_first_step_ns: int | None = None
+    """From D having the blocks to the first byte, the way back included; at most what is usual on this engine where it
+    took unusually long."""
+    ttft_unattributed_ns: int | None = None
+    """On the way, in front ends, in earlier attempts, in an unusually slow first step, or not measured."""
+    first_step_ns: int | None = None
+    """From D having the blocks to the first byte, whole."""
+    first_step_usual_ns: int | None = None
+    """The median of this engine when the turn was counted; None until it has enough turns."""
     duration_ns: int | None = None
+    net_gain_ns: int | None = None
+    """What the fetch saved: the compute that it spared by this engine's measured rate, less its own time. Negative when
+    computing would have been faster. None until the engine's rate is known. Suspect tokens spare nothing."""
+    net_gain_low_ns: int | None = None
+    """Nine in ten times it lies between these two."""
+    net_gain_high_ns: int | None = None
+    late_by_ns: int | None = None
+    """When P used the handle, less its hold's true expiry: negative is before it. P declines from 5 s before it on.
+    None where the two hosts' clocks cannot be compared."""
+    late_by_error_ns: int | None = None
+    """Of ``late_by_ns``, either way; 0 where one clock timed both."""
     streamed: bool | None = None
+    speculative: bool | None = None
+    """The engine that decoded drafts tokens: its draft model's KV is not handed over, which slows the first step."""
     tool_calls: int | None = None
     preemptions: int | None = None
     attempts: int = 1
@@ -204,11 +238,19 @@ class HoldRecord(msgspec.Struct, kw_only=True):
     ended_ns: int | None = None
     """Observed release; None while held. Never start + TTL where the release was observed."""
     held_ns: int | None = None
-    """By the holder's monotonic clock."""
+    """By the holder's monotonic clock; of a lost holder, until it was last heard or its next start."""
+    deadline_ns: int | None = None
+    """When it ends if nobody reads it, by the holder's clock. A lease's is its first one: D renews it while it queues
+    the request."""
+    overdue_ns: int | None = None
+    """How long past its deadline its observed release came; None when before it. Not of leases, which D renews."""
     outcome: str | None = None
     """None while held."""
     readers_expected: int | None = None
     readers_seen: int | None = None
     late_notices: int = 0
+    """Readers' notices, one per rank, that came after it had been given up: they had read what was no longer held."""
+    late_notice_ns: int | None = None
+    """From its begin to the last of them, by the holder's monotonic clock."""
     steps: list[str] = []
     """Of the handle's life, ``<step> <observer>``: who saw it issued, held, given, read, released. Empty of a lease."""

@@ -14,6 +14,9 @@ class Emitter(msgspec.Struct, frozen=True, kw_only=True):
     """``engine`` (scheduler process), ``worker`` or ``proxy``; ``collector`` is the sidecar's own."""
     pid: int = 0
     host: str = ""
+    clock: str = ""
+    """Which monotonic clock ``mono_ns`` is of: 16 hex digits made of the kernel's boot, the same for all processes that
+    share the clock, in whatever container. "" where the system does not tell: then the host's name stands for it."""
     version: str = ""
     """turnscope's version in that process."""
     replayed: bool = False
@@ -49,6 +52,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     prefix_caching: bool | None = None
     side_channel_port: int | None = None
     """Where NIXL's handshakes are answered: an engine that comes back there under another id has replaced this one."""
+    speculative: bool | None = None
+    """Tokens are drafted and verified (speculative decoding)."""
     tp_size: int | None = None
     pp_size: int | None = None
     kv_copies: int | None = None

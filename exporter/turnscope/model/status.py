@@ -34,6 +34,21 @@ class EmitterStatus(msgspec.Struct, kw_only=True):
     """Least (arrival - time of the record) seen: the delay of the way, plus how far its clock is behind ours."""
 
 
+class HeldStatus(msgspec.Struct, kw_only=True):
+    """An engine's holds, or its leases."""
+
+    requests: int = 0
+    """Held now; likewise blocks."""
+    blocks: int = 0
+    oldest_s: float = 0.0
+    ended: int = 0
+    """Since the engine started."""
+    read_late: int = 0
+    """Of those: given up before a reader's notice came."""
+    latest_read_s: float = 0.0
+    """The longest time from the begin to such a notice."""
+
+
 class EngineStatus(msgspec.Struct, kw_only=True):
     """One engine, and counts of what was seen of its requests since it started."""
 
@@ -65,6 +80,10 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     """Holder's name to reads from it that failed, without one that succeeded since."""
     spoiled_prefixes: int = 0
     """Beginnings of prompts under which its prefix cache may hold wrong KV, after a mismatch. A restart clears them."""
+    held: dict[str, HeldStatus] = {}
+    """Its holds and its leases, by kind."""
+    prefill_measurements: int = 0
+    """Prefills that its compute rate is known by; net gain is unknown while they are too few."""
 
 
 class FabricWindow(msgspec.Struct, kw_only=True):
@@ -102,6 +121,28 @@ class FabricStatus(msgspec.Struct, kw_only=True):
     """The last two with transfers, oldest first."""
 
 
+class ClockStatus(msgspec.Struct, kw_only=True):
+    """The wall clocks of two hosts, compared by requests of one that enclose what the other did."""
+
+    host: str
+    other: str
+    skew_s: float
+    """How far the other's is ahead of the first's."""
+    error_s: float
+    """Either way."""
+    seen: int
+    """Requests that it was worked out from."""
+
+
+class SteppedClock(msgspec.Struct, kw_only=True):
+    """A host whose wall clock was set while turnscope listened."""
+
+    host: str
+    steps: int
+    last_s: float
+    """The last step; positive: forward."""
+
+
 class AssemblyStatus(msgspec.Struct, kw_only=True):
     """What assembly knows of its sources."""
 
@@ -125,6 +166,9 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     """Counted turns that reached a prefill engine, by what told how their prompt continues the turns before."""
     fabric: list[FabricStatus] = []
     """Nodes whose cards are looked at."""
+    clocks: list[ClockStatus] = []
+    """Pairs of hosts that could be compared."""
+    stepped: list[SteppedClock] = []
 
 
 class ExporterStatus(msgspec.Struct, kw_only=True):

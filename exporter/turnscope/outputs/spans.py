@@ -112,8 +112,10 @@ def _describe(root: Span, turn: Turn) -> None:
     _put(root.attributes, semconv.OPERATION_NAME, "chat")
     for field in msgspec.structs.fields(Turn):
         if field.name not in _AS_SPANS:
-            key = _GEN_AI.get(field.name, f"turnscope.turn.{field.name}")
-            _put(root.attributes, key, getattr(turn, field.name))
+            name, value = field.name, getattr(turn, field.name)
+            if name.endswith("_ns"):
+                name, value = f"{name.removesuffix('_ns')}_seconds", None if value is None else value / 1e9
+            _put(root.attributes, _GEN_AI.get(name, f"turnscope.turn.{name}"), value)
     if turn.finish_reason is not None:
         _put(root.attributes, semconv.FINISH_REASON, [turn.finish_reason])
     if turn.ttft_ns is not None:

@@ -236,6 +236,7 @@ class TurnRecord:
             streamed=bool(decode.request.stream if decode else self.request.stream),
             input_tokens=prefill.reader.answer.input_tokens if prefill else None,
             started_wall_ns=self._wall_ns,
+            started_mono_ns=self._start,
             caller_trace_id=self.caller.trace_id if self.caller else None,
             caller_span_id=self.caller.span_id if self.caller else None,
             server_trace_id=self.server.trace_id if self.server else None,
