@@ -34,7 +34,10 @@ def test_a_warm_up_is_a_fragment_and_no_turn() -> None:
 
 def test_a_proxy_may_start_after_its_engines_were_warmed_up() -> None:
     pair = Pair()
-    engines, (proxy,) = [p for p in pair.processes if p is not pair.proxy], [p for p in pair.processes if p is pair.proxy]
+    engines, (proxy,) = (
+        [p for p in pair.processes if p is not pair.proxy],
+        [p for p in pair.processes if p is pair.proxy],
+    )
     run = Run().feed([*(process.started() for process in engines), *warm_up(pair)]).feed([proxy.started(50_000)])
     assert run.wait(100).count("turns_total") == 0
     assert run.count("fragments_total", "direct") == 2

@@ -135,7 +135,10 @@ def test_contributions_that_cannot_be_are_passed_over_and_told(state: MetricStat
             Contribution(TURNS.name, ("a",), 1),
         ]
     )
-    assert refused == ["turnscope_x_total{path=b} would go back, or nowhere, by -1", "nope_total is not in the catalogue"]
+    assert refused == [
+        "turnscope_x_total{path=b} would go back, or nowhere, by -1",
+        "nope_total is not in the catalogue",
+    ]
     assert shown(state, None) == {("a",): 2}
 
 
@@ -147,7 +150,7 @@ def test_a_value_outside_a_labels_vocabulary_is_refused(state: MetricState) -> N
 
 def test_what_the_catalogue_does_not_know_is_refused(state: MetricState) -> None:
     for metric, labels in (("nope_total", ()), (TURNS.name, ()), (TURNS.name, ("a", "b")), (HELD.name, ("a",))):
-        with pytest.raises(ValueError, match="catalogue|not a counter"):
+        with pytest.raises(ValueError, match=r"catalogue|not a counter"):
             state.add(metric, labels, 1)
     with pytest.raises(ValueError, match="catalogue"):
         state.sample([Sample(HELD.name, (), 1)])

@@ -51,9 +51,7 @@ class MetricState:
         self._metrics = metrics
         self._now_s = now_s
         self._lock = threading.Lock()
-        self._series: dict[str, dict[tuple[str, ...], _Series]] = {
-            n: {} for n, m in metrics.items() if m.kind in ADDED
-        }
+        self._series: dict[str, dict[tuple[str, ...], _Series]] = {n: {} for n, m in metrics.items() if m.kind in ADDED}
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {
             n: {} for n, m in metrics.items() if m.kind not in ADDED
         }
