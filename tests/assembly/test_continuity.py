@@ -12,7 +12,7 @@ from tests.assembly.talk import Talk, message, text
 from tests.builders import KEYS, P, Pair, read
 from turnscope import marks
 from turnscope.assembly import AssemblySettings
-from turnscope.marks import Keys
+from turnscope.marks import LONGEST, Keys
 from turnscope.model import Digest, Event, Turn
 from turnscope.semconv import Direction, Leg
 
@@ -77,7 +77,7 @@ def test_reasoning_stripped_from_the_history_is_a_mismatch_where_it_stood() -> N
     run = two_turns([*SYSTEM, *answer_of()[400:], *USER])
     turn = run.turns()["p2"]
     assert (turn.path, turn.suspicions, turn.mismatch_evidence) == ("reverse_fetch", ["kv_mismatch"], "digests")
-    assert encloses(turn, 1000, within=256)
+    assert encloses(turn, 1000, within=LONGEST)
     assert turn.diverged_after is not None
     assert (turn.fetched_tokens, turn.suspect_tokens) == (1250, 1250 - turn.diverged_after)
     assert run.count("suspicions_total", "kv_mismatch") == 1
@@ -89,14 +89,14 @@ def test_a_history_compacted_to_a_summary_is_a_mismatch() -> None:
     system, history = message(100, salt=3), [token for n in range(10) for token in message(290, salt=300 + n)]
     turn = two_turns([*system, *message(200, salt=4)], first=[*system, *history]).turns()["p2"]
     assert (turn.suspicions, turn.mismatch_evidence) == (["kv_mismatch"], "digests")
-    assert encloses(turn, 100, within=300)
+    assert encloses(turn, 100, within=LONGEST)
 
 
 def test_an_edited_system_prompt_of_the_same_length_is_a_mismatch_although_no_length_tells() -> None:
     edited = [*SYSTEM[:20], 7, *SYSTEM[21:], *answer_of(), *USER]
     turn = two_turns(edited).turns()["p2"]
     assert (turn.suspicions, turn.mismatch_evidence) == (["kv_mismatch"], "digests")
-    assert encloses(turn, 20, within=256)
+    assert encloses(turn, 20, within=LONGEST)
     assert turn.suspect_tokens is not None
     assert turn.suspect_tokens > 1599 - 20 - 1
 
@@ -251,7 +251,7 @@ def test_what_was_computed_twice_for_want_of_a_handle_is_avoidable_and_has_its_r
     assert (turn.path, turn.reason) == ("recompute", "handle_not_given")
     assert turn.recomputed_tokens is not None
     assert turn.new_tokens is not None
-    assert 1599 - 256 < turn.recomputed_tokens <= 1599
+    assert 1599 - 16 < turn.recomputed_tokens <= 1599
     assert turn.recomputed_tokens + turn.new_tokens == turn.computed_tokens == 1650
     avoidable = run.count("avoidable_recompute_tokens_total", "prefill-0", "handle_not_given")
     assert avoidable == run.count("prompt_tokens_total", "prefill-0", "recomputed") == turn.recomputed_tokens
@@ -263,7 +263,7 @@ def test_a_prefix_edited_early_makes_the_rest_new_and_rewritten() -> None:
     run = two_turns(edited, handle=False)
     turn = run.turns()["p2"]
     assert (turn.path, turn.reason) == ("recompute", "prefix_diverged")
-    assert encloses(turn, 20, within=256)
+    assert encloses(turn, 20, within=LONGEST)
     assert turn.rewritten_tokens is not None
     assert turn.new_tokens is not None
     assert 800 < turn.rewritten_tokens <= 1650 - 20 < turn.new_tokens + 20
@@ -274,7 +274,7 @@ def test_a_prefix_edited_early_makes_the_rest_new_and_rewritten() -> None:
 
 def test_where_enough_agrees_before_the_prompt_parts_the_missing_handle_is_the_reason() -> None:
     turn = two_turns([*SYSTEM, *USER, *answer_of()], handle=False).turns()["p2"]
-    assert (turn.reason, encloses(turn, 1000, within=256)) == ("handle_not_given", True)
+    assert (turn.reason, encloses(turn, 1000, within=LONGEST)) == ("handle_not_given", True)
 
 
 def test_fetched_text_that_was_moved_is_suspect_and_not_rewritten_since_it_was_not_computed() -> None:
@@ -299,7 +299,7 @@ def test_a_failed_turn_in_between_left_nothing_and_is_passed_over() -> None:
     turn = Run().feed([*pair.start(), *one[0], *one[1], *failed, *three[0], *three[1]]).wait().turns()["p3"]
     assert turn.continuity_evidence == "digests"
     assert turn.recomputed_tokens is not None
-    assert turn.recomputed_tokens > 1599 - 256
+    assert turn.recomputed_tokens > 1599 - 16
 
 
 def test_a_return_to_an_older_branch_finds_what_that_branch_had_computed() -> None:
@@ -311,7 +311,7 @@ def test_a_return_to_an_older_branch_finds_what_that_branch_had_computed() -> No
     events = [e for turn in (one, compacted, three) for part in turn for e in part]
     turn = Run().feed([*pair.start(), *events]).wait().turns()["p3"]
     assert turn.recomputed_tokens is not None
-    assert turn.recomputed_tokens > 1599 - 256
+    assert turn.recomputed_tokens > 1599 - 16
     assert (turn.diverged_after, turn.reason) == (0, "prefix_diverged")
 
 
