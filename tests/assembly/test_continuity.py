@@ -127,6 +127,15 @@ def test_what_p_had_itself_is_not_suspect_with_what_it_fetched() -> None:
     assert (turn.suspicions, turn.suspect_tokens) == (["kv_mismatch"], 399)
 
 
+def test_what_the_handle_promised_beyond_what_d_had_is_unknown_and_not_equal() -> None:
+    pair = Pair()
+    talk = Talk(pair)
+    one = talk.turn("1", SYSTEM, 600, first=True)
+    two = talk.turn("2", FAITHFUL, at_ms=5000, given=pair.handle("1", 1600))
+    turn = Run().feed([*pair.start(), *one[0], *one[1], *two[0], *two[1]]).wait().turns()["p2"]
+    assert (turn.fetched_tokens, turn.suspicions, turn.suspect_tokens) == (1600, [], None)
+
+
 def test_a_prompt_that_repeats_a_part_of_what_is_held_is_no_mismatch() -> None:
     run = two_turns(SYSTEM)
     turn = run.turns()["p2"]
@@ -313,6 +322,32 @@ def test_a_return_to_an_older_branch_finds_what_that_branch_had_computed() -> No
     assert turn.recomputed_tokens is not None
     assert turn.recomputed_tokens > 1599 - 16
     assert (turn.diverged_after, turn.reason) == (0, "prefix_diverged")
+
+
+@pytest.mark.parametrize(("missing", "known"), [("d1", False), ("none", True)])
+def test_a_branch_that_cannot_be_compared_leaves_open_what_it_had_computed(missing: str, known: bool) -> None:
+    pair = Pair()
+    talk = Talk(pair)
+    one = talk.turn("1", SYSTEM, 600, first=True)
+    compacted = talk.turn("2", message(300, salt=8), at_ms=3000)
+    three = talk.turn("3", FAITHFUL, at_ms=6000)
+    told = [e for turn in (one, compacted, three) for e in turn[1]]
+    told = [e for e in told if not (isinstance(e.body, Digest) and e.body.request_id == missing)]
+    turn = Run().feed([*pair.start(), *one[0], *compacted[0], *three[0], *told]).wait().turns()["p3"]
+    assert (turn.new_tokens is not None, turn.continuity_evidence == "digests") == (known, known)
+    assert turn.diverged_after == 0
+
+
+def test_a_turn_that_cannot_be_compared_does_not_matter_before_one_that_the_prompt_continues() -> None:
+    pair = Pair()
+    talk = Talk(pair)
+    one = talk.turn("1", SYSTEM, 600, first=True)
+    two = talk.turn("2", FAITHFUL, at_ms=3000)
+    three = talk.turn("3", [*FAITHFUL, *talk.answers["2"], *USER], at_ms=6000)
+    told = [e for e in (*one[1], *two[1], *three[1]) if isinstance(e.body, Digest) and e.body.request_id != "d1"]
+    turn = Run().feed([*pair.start(), *one[0], *two[0], *three[0], *told]).wait().turns()["p3"]
+    assert turn.continuity_evidence == "digests"
+    assert turn.new_tokens is not None
 
 
 def test_on_an_aggregated_engine_the_answer_counts_as_seen_and_not_as_prompt() -> None:
