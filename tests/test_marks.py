@@ -253,3 +253,32 @@ def test_marks_stand_for_everything_before_them_at_chunk_ends_too() -> None:
     assert not set(of_whole.values()) & set(of_other.values())
     assert of_part[1500] == marks.marks_of(digest(ids, anchor_tokens=1500))[1500]
     assert list(of_whole) == sorted(of_whole)
+
+
+def test_a_stop_that_the_other_has_not_is_where_they_differ_and_not_before() -> None:
+    keys = Keys(b"secret", [151_645])
+    ids = text(300)
+    one = digest([*ids, 151_645, *text(4000, 1)], keys=keys)
+    other = digest([*ids, 7, *text(4000, 1)], keys=keys)
+    found = marks.common_prefix(one, other)
+    assert found is not None
+    assert found.high is not None
+    assert found.low <= 300 < found.high
+
+
+def test_what_ends_chunks_again_and_again_makes_no_short_ones() -> None:
+    ending = [KEYS.classes.index(kind) for kind in (1, 2, 3)]
+    found = list(marks.chunks_of(digest(ending * 500)))
+    assert {chunk.end - chunk.start for chunk in found[:-1]} == {18}
+
+
+def test_short_messages_that_return_are_no_sign_of_anything_moved() -> None:
+    keys = Keys(b"secret", [151_645])
+    short = [151_645, 1, 2, 3]
+    earlier = digest([*text(500), *short * 20], keys=keys)
+    assert marks.seen_elsewhere(digest([*text(500, 1), *short * 20], keys=keys), [earlier]) == 0
+
+
+def test_what_returns_while_it_still_stands_in_its_place_was_not_displaced() -> None:
+    part, more = text(3000), text(1000, 1)
+    assert marks.seen_elsewhere(digest([*part, *more, *part]), [digest([*part, *more])]) == 0

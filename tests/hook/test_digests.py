@@ -191,7 +191,7 @@ def test_one_model_is_the_same_under_any_path_and_another_shape_is_another() -> 
     assert digest_facts(config(num_hidden_layers=4)).model != digest_facts(config()).model
 
 
-@pytest.mark.parametrize(("said", "stops"), [(None, ()), (7, (7,)), ([9, 7], (7, 9)), ([None, -1, "x"], ())])
+@pytest.mark.parametrize(("said", "stops"), [(None, ()), (7, (7,)), ([9, 7], (7, 9)), ([None, -1, "x", 2**32], ())])
 def test_the_ids_that_end_a_message_are_the_models(said: Any, stops: tuple[int, ...]) -> None:
     assert digest_facts(config(eos_token_id=said)).stops == stops
 
@@ -232,6 +232,17 @@ def test_what_are_no_token_ids_is_unverifiable() -> None:
     strange._all_token_ids[50] = -1
     del short._all_token_ids[-10:]
     assert [unverifiable(hashing.of(request)) for request in (strange, short)] == ["strange_ids"] * 2
+
+
+def test_an_engine_whose_requests_do_not_tell_it_all_still_has_its_requests_told() -> None:
+    hashing, request = Hashing(), fakes.Request(prompt=100)
+    del request.mm_features
+    hashing.end(request)
+    events = hashing.events()
+    assert [type(event).__name__ for event in events] == ["Request", "Digest"]
+    assert unverifiable(events[1]) == "unsupported"  # type: ignore[arg-type]
+    assert hashing.watched.guard.errors == 0
+    assert hashing.digests.waiting_tokens == 0
 
 
 # --- what waits ---------------------------------------------------------------------------------------

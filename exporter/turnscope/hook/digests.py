@@ -62,7 +62,8 @@ class _Kept(NamedTuple):
     ids: Any
     """None where there was no room for them."""
     computed_tokens: Any
-    all_tokens: bool
+    all_tokens: bool | None
+    """False with embeddings in the prompt; None where the engine's requests do not tell it all."""
     lora: Any
     salt: Any
     media: Collection[Media]
@@ -106,15 +107,18 @@ class Digests:
 
         def keep(request: Any, tokens: int) -> tuple[Any, ...]:
             taken = room.taken + tokens + _ENTRY
-            if taken <= room.limit:
-                room.taken, ids = taken, request.all_token_ids
-            else:
-                taken, ids = room.taken, None
-            media = request.mm_features
-            return (
-                taken, ids, request.num_computed_tokens, request.prompt_embeds is None, request.lora_request,
-                request.cache_salt, _places(media) if media else (),
-            )  # fmt: skip
+            try:
+                if taken <= room.limit:
+                    room.taken, ids = taken, request.all_token_ids
+                else:
+                    taken, ids = room.taken, None
+                media = request.mm_features
+                return (
+                    taken, ids, request.num_computed_tokens, request.prompt_embeds is None, request.lora_request,
+                    request.cache_salt, _places(media) if media else (),
+                )  # fmt: skip
+            except AttributeError:  # an engine whose requests we do not know: all else is told of them as ever
+                return room.taken, None, None, None, None, None, ()
 
         return keep
 
@@ -173,6 +177,8 @@ class Digests:
         return ended.digest(key_id=keys.id, marks=marks, chunks=chunks)
 
     def _unverifiable(self, ended: Ended, kept: _Kept) -> str | None:
+        if kept.all_tokens is None:
+            return "unsupported"
         if not kept.all_tokens:
             return "prompt_embeds"
         if kept.media and not self._facts.media_told:
