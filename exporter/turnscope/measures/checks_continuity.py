@@ -26,7 +26,7 @@ def digests_unlike(status: SystemStatus) -> Iterator[Finding]:
         where="turns",
         what=f"Of {total} turns {unlike} have digests that do not compare with those of the turn before them: what was "
         "computed twice, and what is of other text, is unknown.",
-        fix="Behind a collector, and where engines send to different sidecars, set the same TURNSCOPE_DIGEST_KEY on all. "
+        fix="Behind a collector, or with more than one sidecar, set the same TURNSCOPE_DIGEST_KEY on all engines. "
         "Else prompts are embeddings, too long, or more than the hook keeps up with.",
     )
 
