@@ -23,6 +23,7 @@ from rich.table import Table
 BENCHMARKS = {
     "hook": "bench.hook_cost",
     "assembly": "bench.assembly_speed",
+    "explorer": "bench.explorer",
     "pair": "live.bench_pair",
 }
 OUTPUT = Path("build/bench.json")
