@@ -126,7 +126,7 @@ turn = rows[numbers.index(number)]
 with st.container(border=True):
     if turn["suspicions"]:
         st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(stories.warning(turn))}")
-    st.markdown(text.escaped(" ".join(stories.whole(turn))))
+    st.markdown("\n\n".join(text.escaped(part) for part in stories.whole(turn)))
     st.caption("Trace id of this turn, in your tracing backend and in exemplars")
     st.text(turn["turn_id"])
 details = st.expander(f"Every figure of turn {number}", key="session_details", bind="query-params")
