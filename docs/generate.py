@@ -155,7 +155,8 @@ def settings_page() -> str:
 def _usage(parameter: Any) -> str:
     """How it is typed: ``--port PORT``, ``FILE``."""
     names = ", ".join(parameter.opts) if parameter.param_type_name == "option" else ""
-    return f"{names} {'' if getattr(parameter, 'is_flag', False) else parameter.metavar}{'...' if parameter.nargs < 0 else ''}".strip()
+    value = "" if getattr(parameter, "is_flag", False) else parameter.metavar
+    return f"{names} {value}{'...' if parameter.nargs < 0 else ''}".strip()
 
 
 def commands_page() -> str:
