@@ -31,7 +31,8 @@ live: .venv/.dev ## a real vLLM prefill/decode pair, reconciled with its own cou
 	@$(BIN)/python live/setup.py
 	@$(RUN) -m live $(ARGS)
 
-bench: .venv/.dev ## what the hook costs; writes build/bench.json
+bench: .venv/.dev ## what the hook costs, how fast pages open; writes build/bench.json
+	@sh scripts/system.sh
 	@$(BIN)/python live/setup.py
 	@$(RUN) -m bench.run $(ARGS)
 

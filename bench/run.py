@@ -24,6 +24,7 @@ BENCHMARKS = {
     "hook": "bench.hook_cost",
     "digests": "bench.digest_cost",
     "assembly": "bench.assembly_speed",
+    "explorer": "bench.explorer",
     "pair": "live.bench_pair",
 }
 OUTPUT = Path("build/bench.json")

@@ -152,6 +152,12 @@ def settings_page() -> str:
     )
 
 
+def _usage(parameter: Any) -> str:
+    """How it is typed: ``--port PORT``, ``FILE``."""
+    names = ", ".join(parameter.opts) if parameter.param_type_name == "option" else ""
+    return f"{names} {'' if getattr(parameter, 'is_flag', False) else parameter.metavar}{'...' if parameter.nargs < 0 else ''}".strip()
+
+
 def commands_page() -> str:
     """Every command with its arguments and options, as ``--help`` tells them."""
     out = [f"{_HEAD}# Commands\n\nExit codes: 0 done, 1 the answer is no (findings, differences), 2 not possible.\n"]
@@ -161,10 +167,7 @@ def commands_page() -> str:
         command = group.commands[name]
         text = textwrap.dedent(command.help).replace("``", "`").strip()
         out.append(f"\n## `turnscope {name}`\n\n{text}\n")
-        rows = [
-            (f"`{', '.join(p.opts) if p.param_type_name == 'option' else p.name}`", p.help or "")
-            for p in command.params
-        ]
+        rows = [(f"`{_usage(p)}`", p.help or "") for p in command.params]
         if rows:
             out.append("\n" + _table(("option", "what"), rows))
     for name in LIGHT:

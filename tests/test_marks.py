@@ -282,3 +282,43 @@ def test_short_messages_that_return_are_no_sign_of_anything_moved() -> None:
 def test_what_returns_while_it_still_stands_in_its_place_was_not_displaced() -> None:
     part, more = text(3000), text(1000, 1)
     assert marks.seen_elsewhere(digest([*part, *more, *part]), [digest([*part, *more])]) == 0
+
+
+STOP = 151_645
+STOPPING = Keys(b"secret", [STOP])
+ENDING = [STOPPING.classes.index(kind) for kind in (1, 2, 3)]
+FEW = st.lists(st.sampled_from([*ENDING, STOP, 7, 9, 200]), max_size=900)
+"""Sequences in which chunks end often, for every reason there is."""
+
+
+@st.composite
+def with_media(draw: st.DrawFn, ids: list[int]) -> tuple[list[int], list[Media]]:
+    places = sorted(draw(st.lists(st.integers(0, max(0, len(ids) - 60)), max_size=3)))
+    return ids, [Media(place, draw(st.integers(1, 60)), draw(st.sampled_from("ab"))) for place in places]
+
+
+def meaning(ids: list[int], media: list[Media]) -> list[tuple[Any, ...]]:
+    """What each token stands for."""
+    return [
+        (token, *((m.identifier, n - m.offset) for m in sorted(media) if m.offset <= n < m.offset + m.tokens))
+        for n, token in enumerate(ids)
+    ]
+
+
+@given(data=st.data(), beginning=FEW, ends=st.tuples(FEW, FEW))
+def test_bounds_hold_whatever_ends_chunks_and_wherever_media_stand(
+    data: st.DataObject, beginning: list[int], ends: tuple[list[int], list[int]]
+) -> None:
+    (one, media), (other, others) = (data.draw(with_media([*beginning, *end])) for end in ends)
+    if data.draw(st.booleans()):
+        others = [m for m in media if m.offset + m.tokens <= len(other)]
+    anchors = data.draw(st.tuples(st.none() | st.integers(0, 1800), st.none() | st.integers(0, 1800)))
+    found = marks.common_prefix(
+        digest(one, keys=STOPPING, media=media, anchor_tokens=anchors[0]),
+        digest(other, keys=STOPPING, media=others, anchor_tokens=anchors[1]),
+    )
+    assert found is not None
+    pairs = zip(meaning(one, media), meaning(other, others), strict=False)
+    first = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
+    assert found.low <= (min(len(one), len(other)) if first is None else first)
+    assert found.high is None or (first is not None and first < found.high)

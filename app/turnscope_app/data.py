@@ -1,9 +1,12 @@
-"""What the pages ask the store, remembered for a few seconds so that a click does not ask again."""
+"""What the pages ask the store, remembered until the store has something new.
+
+Files of a store never change, so an answer stays true for as long as the same ones are listed.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import streamlit as st
@@ -17,11 +20,20 @@ STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
 LIMIT: Final = 1_000
 """Rows that are sent to a browser at most."""
 FRESH_SECONDS: Final = 5
+"""How often the store is asked whether it has something new, at most."""
 
 
-def store_url() -> str:
-    """The address of the store that this explorer shows."""
-    return os.environ.get(STORE_VARIABLE, "")
+class Store(NamedTuple):
+    """The store as it is now: answers are remembered for one of them."""
+
+    url: str
+    version: str
+
+
+def store() -> Store:
+    """The store that this explorer shows."""
+    url = os.environ.get(STORE_VARIABLE, "")
+    return Store(url, _version(url))
 
 
 def pages(total: int) -> int:
@@ -39,53 +51,58 @@ def _reader(url: str) -> StoreReader:
     return StoreReader(url)
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
-def sessions(url: str, where: tuple[tuple[str, Any], ...], sort: str, descending: bool) -> tuple[pa.Table, int]:
+@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
+def _version(url: str) -> str:
+    return _reader(url).version()
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def sessions(store: Store, where: tuple[tuple[str, Any], ...], sort: str, descending: bool) -> tuple[pa.Table, int]:
     """At most ``LIMIT`` sessions that meet ``where`` (fields of ``SessionFilter``), and how many there are in all."""
-    page = _reader(url).sessions(
+    page = _reader(store.url).sessions(
         SessionFilter(**dict(where)), sort=SessionSort(sort), descending=descending, limit=LIMIT
     )
     return page.table, page.total
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
-def unattributed(url: str, where: tuple[tuple[str, Any], ...]) -> pa.Table:
+@st.cache_data(max_entries=64, show_spinner=False)
+def unattributed(store: Store, where: tuple[tuple[str, Any], ...]) -> pa.Table:
     """The turns without a session id as one row with the columns of ``sessions``; no row if none meets ``where``."""
-    return _reader(url).unattributed(SessionFilter(**dict(where)))
+    return _reader(store.url).unattributed(SessionFilter(**dict(where)))
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
-def session(url: str, session_id: str | None) -> dict[str, Any] | None:
+@st.cache_data(max_entries=64, show_spinner=False)
+def session(store: Store, session_id: str | None) -> dict[str, Any] | None:
     """One session's sums; None if the store has no turn of it."""
-    return _reader(url).session(session_id)
+    return _reader(store.url).session(session_id)
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
-def turns(url: str, session_id: str | None, offset: int) -> tuple[pa.Table, int]:
+@st.cache_data(max_entries=64, show_spinner=False)
+def turns(store: Store, session_id: str | None, offset: int) -> tuple[pa.Table, int]:
     """At most ``LIMIT`` turns from ``offset`` on, oldest first, and how many there are in all."""
-    page = _reader(url).turns(session_id, limit=LIMIT, offset=offset)
+    page = _reader(store.url).turns(session_id, limit=LIMIT, offset=offset)
     return page.table, page.total
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=64, show_spinner=False)
-def holds(url: str, session_id: str | None) -> pa.Table:
+@st.cache_data(max_entries=64, show_spinner=False)
+def holds(store: Store, session_id: str | None) -> pa.Table:
     """The holds that the session's turns left or were offered."""
-    return _reader(url).holds(session_id, limit=2 * LIMIT).table
+    return _reader(store.url).holds(session_id, limit=2 * LIMIT).table
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
-def totals(url: str) -> Totals:
+@st.cache_data(max_entries=4, show_spinner=False)
+def totals(store: Store) -> Totals:
     """What the whole store covers."""
-    return _reader(url).totals()
+    return _reader(store.url).totals()
 
 
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
-def counts(url: str) -> Counts:
+@st.cache_data(max_entries=4, show_spinner=False)
+def counts(store: Store) -> Counts:
     """How many turns and holds have each word of the closed vocabularies."""
-    return _reader(url).counts()
+    return _reader(store.url).counts()
 
 
-@st.cache_data(ttl=60, max_entries=4, show_spinner=False)
-def choices(url: str) -> dict[str, list[str]]:
+@st.cache_data(max_entries=4, show_spinner=False)
+def choices(store: Store) -> dict[str, list[str]]:
     """The models and engines to choose from."""
-    return _reader(url).choices()
+    return _reader(store.url).choices()

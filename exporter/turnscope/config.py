@@ -6,20 +6,30 @@ option wins.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from turnscope.model import shown
+
 DEFAULT_DATA_DIR = Path("~/.local/share/turnscope")
+MAX_TEXT: Final = 1000
+"""Of a value that is no list: longer ones cannot be meant."""
+_HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_HEADER_VALUE: Final = re.compile(r"[ -~]+")
+_MAY_BE_EMPTY: Final = frozenset({"engine_names", "export_otlp_headers"})
 
 
 def split_address(address: str) -> tuple[str, int]:
     """``host:port`` (IPv6 in brackets) in two. Raises ``ValueError`` with one sentence."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{address!r} is not an address: write it like 127.0.0.1:4317")
+    if not _HOST.fullmatch(host) or not _PORT.fullmatch(port) or int(port) > 65535:
+        raise ValueError(f"{shown(address)} is not an address: write it like 127.0.0.1:4317")
     return host.strip("[]"), int(port)
 
 
@@ -29,59 +39,89 @@ def split_pairs(text: str, what: str) -> dict[str, str]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise ValueError(f"{part!r} is not of the form {what}: several are separated by commas")
+            raise ValueError(f"{shown(part)} is not of the form {what}: several are separated by commas")
         pairs[name.strip()] = value.strip()
     return pairs
 
 
+def _setting(default: Any, metavar: str, description: str, **limits: Any) -> Any:
+    """One setting; ``metavar`` says in the command's help what kind of value it takes."""
+    return Field(default, description=description, json_schema_extra={"metavar": metavar}, **limits)
+
+
 class Settings(BaseSettings):
-    """The settings of ``turnscope serve``."""
+    """The settings of ``turnscope serve``. An environment variable that is empty counts as not set."""
 
-    model_config = SettingsConfigDict(env_prefix="TURNSCOPE_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="TURNSCOPE_", env_ignore_empty=True, extra="ignore")
 
-    otlp_grpc: str = Field("127.0.0.1:4317", description="Where hooks and collectors send to, OTLP over gRPC.")
-    http: str = Field("127.0.0.1:9464", description="Where /metrics, /healthz, /readyz and /status are served.")
-    data_dir: Path = Field(DEFAULT_DATA_DIR, description="Folder for the journal, and for the store unless --store.")
-    store: str | None = Field(None, description="The Parquet store: a folder or s3://bucket/folder. [DATA_DIR/store]")
-    store_writer: str = Field("serve", description="This sidecar's name in the store; two must not share one.")
-    export_otlp: str | None = Field(
+    otlp_grpc: str = _setting("127.0.0.1:4317", "HOST:PORT", "Where hooks and collectors send to, OTLP over gRPC.")
+    http: str = _setting("127.0.0.1:9464", "HOST:PORT", "Where /metrics, /healthz, /readyz and /status are served.")
+    data_dir: Path = _setting(
+        DEFAULT_DATA_DIR,
+        "FOLDER",
+        "Folder for the journal (what was received and is not stored yet), and for the store unless --store.",
+    )
+    store: str | None = _setting(
+        None, "FOLDER|URL", "Where turns are stored as Parquet files: a folder or s3://bucket/folder. [DATA_DIR/store]"
+    )
+    store_writer: str = _setting(
+        "serve", "NAME", "This sidecar's name in the store; two that share a store must not share a name."
+    )
+    export_otlp: str | None = _setting(
         None,
-        description="Send a trace of every turn there, e.g. http://127.0.0.1:4317 (gRPC) or http://host:4318 (HTTP).",
+        "URL",
+        "Send a trace of every turn there, e.g. http://127.0.0.1:4317 (gRPC) or http://host:4318 (HTTP).",
     )
-    export_otlp_headers: str = Field("", description="Headers for it: NAME=VALUE,...")
-    trace_queue: int = Field(2048, ge=1, description="Turn traces that may wait for their backend.")
-    engine_names: Annotated[dict[str, str], NoDecode] = Field(
-        {}, description="Names for engines in labels: ENGINE_ID=NAME,... Others get their role and a number."
+    export_otlp_headers: str = _setting("", "NAME=VALUE,...", "Headers to send traces with, e.g. authorization=KEY.")
+    trace_queue: int = _setting(2048, "COUNT", "Turn traces that may wait for their backend.", ge=1, le=10**6)
+    engine_names: Annotated[dict[str, str], NoDecode] = _setting(
+        {}, "ID=NAME,...", "Names for engines in labels, by vLLM's engine_id. Others get their role and a number."
     )
-    max_engine_names: int = Field(
-        64, ge=1, le=1000, description="Engines with a name of their own in labels; those beyond share ROLE-other."
+    max_engine_names: int = _setting(
+        64, "COUNT", "Engines with a name of their own in labels; those beyond share ROLE-other.", ge=1, le=1000
     )
-    grace_seconds: float = Field(5.0, ge=0, le=3600, description="From a turn being complete to its being counted.")
-    stuck_seconds: float = Field(
-        300.0, gt=0, le=86400, description="A prefill request open for longer counts as stuck."
+    grace_seconds: float = _setting(5.0, "SECONDS", "From a turn being complete to its being counted.", ge=0, le=3600)
+    stuck_seconds: float = _setting(
+        300.0, "SECONDS", "A prefill request open for longer counts as stuck.", gt=0, le=86400
     )
-    proxy_ttl_seconds: float = Field(
-        450.0, gt=0, le=7 * 86400, description="How long your proxy keeps a handle for the next turn."
+    proxy_ttl_seconds: float = _setting(
+        450.0, "SECONDS", "How long your proxy keeps a handle for the next turn.", gt=0, le=7 * 86400
     )
-    node: str | None = Field(None, description="This node's name in labels. [its host name]")
-    node_hosts: Annotated[list[str], NoDecode] = Field(
-        [], description="Host names of the processes on this node: NAME,... with * and ? as in file names. [its own]"
+    node: str | None = _setting(None, "NAME", "This node's name in labels. [its host name]")
+    node_hosts: Annotated[list[str], NoDecode] = _setting(
+        [], "NAME,...", "Host names of the processes on this node, with * and ? as in file names. [its own]"
     )
-    fabric_seconds: float = Field(
-        2.0, ge=0, le=20, description="Time between two looks at this node's card counters; 0: none."
+    fabric_seconds: float = _setting(
+        2.0, "SECONDS", "Time between two looks at this node's card counters; 0: none.", ge=0, le=20
     )
-    fabric_window_seconds: float = Field(
-        60.0, gt=0, le=3600, description="Time over which they are held against NIXL's bytes."
+    fabric_window_seconds: float = _setting(
+        60.0, "SECONDS", "Time over which they are held against NIXL's bytes.", gt=0, le=3600
     )
-    infiniband_dir: Path = Field(Path("/sys/class/infiniband"), description="Where the EFA devices' counters are.")
-    net_dir: Path = Field(Path("/sys/class/net"), description="Where the Ethernet interfaces' counters are.")
-    record: Path | None = Field(None, description="Also append what is received to this file, as OTLP JSON lines.")
-    max_message_bytes: int = Field(4 * 2**20, ge=1024, le=2**30, description="Largest OTLP message taken in.")
-    journal_max_bytes: int = Field(4 * 2**30, ge=2**20, description="Largest journal; beyond it senders must wait.")
-    checkpoint_seconds: float = Field(
-        60.0, gt=0, le=3600, description="Time between checkpoints, which shorten a restart."
+    infiniband_dir: Path = _setting(Path("/sys/class/infiniband"), "FOLDER", "Where the EFA devices' counters are.")
+    net_dir: Path = _setting(Path("/sys/class/net"), "FOLDER", "Where the Ethernet interfaces' counters are.")
+    record: Path | None = _setting(
+        None, "FILE", "Also append what is received to this file, as OTLP JSON lines; turnscope replay sends it again."
     )
-    log_level: str = Field("info", description="debug, info, warning or error.")
+    max_message_bytes: int = _setting(4 * 2**20, "BYTES", "Largest OTLP message taken in.", ge=1024, le=64 * 2**20)
+    journal_max_bytes: int = _setting(
+        4 * 2**30, "BYTES", "Largest journal; beyond it senders must wait.", ge=2**20, le=2**50
+    )
+    checkpoint_seconds: float = _setting(
+        60.0, "SECONDS", "Time between checkpoints, which shorten a restart.", gt=0, le=3600
+    )
+    log_level: str = _setting("info", "LEVEL", "debug, info, warning or error.")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _readable(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, str):
+            if not value.strip() and info.field_name not in _MAY_BE_EMPTY:
+                raise ValueError("it is empty: leave it out, or give it a value")
+            if len(value) > MAX_TEXT and info.field_name not in _MAY_BE_EMPTY:
+                raise ValueError(f"{shown(value)} is too long")
+            if not value.isascii() and value != value.encode(errors="replace").decode():
+                raise ValueError(f"{shown(value)} is not UTF-8 text: use another name")
+        return value
 
     @field_validator("otlp_grpc", "http")
     @classmethod
@@ -102,14 +142,18 @@ class Settings(BaseSettings):
     @field_validator("export_otlp_headers")
     @classmethod
     def _headers(cls, value: str) -> str:
-        split_pairs(value, "NAME=VALUE")
+        for name, text in split_pairs(value, "NAME=VALUE").items():
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(text):
+                raise ValueError(
+                    f"{shown(name)} is no header, or its value is not ASCII: write it like authorization=KEY"
+                )
         return value
 
     @field_validator("log_level")
     @classmethod
     def _level(cls, value: str) -> str:
         if value.lower() not in ("debug", "info", "warning", "error"):
-            raise ValueError(f"{value!r} is not one of debug, info, warning, error")
+            raise ValueError(f"{shown(value)} is not one of debug, info, warning, error")
         return value.lower()
 
     @property

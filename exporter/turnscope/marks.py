@@ -14,9 +14,10 @@ import hashlib
 import struct
 import sys
 from array import array
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from turnscope.model import Digest
@@ -79,14 +80,32 @@ def _ends(tokens: int, anchor_tokens: int | None) -> list[int]:
     return sorted({tokens, min(tokens, anchor_tokens or 0)} - {0})
 
 
-def chunks_of(digest: Digest) -> Iterator[Chunk]:
-    """The chunks, in order and without gaps; none where there are no digests."""
-    packed = digest.chunks
-    count = len(packed) // CHUNK_BYTES
-    start = 0
-    for n, (length,) in enumerate(struct.iter_unpack("<H", packed[count * DIGEST_BYTES : count * CHUNK_BYTES])):
-        yield Chunk(start, start + length, packed[n * DIGEST_BYTES : (n + 1) * DIGEST_BYTES])
-        start += length
+def chunks_of(digest: Digest, *, past: int = 0) -> Iterator[Chunk]:
+    """The chunks that end past a position, in order and without gaps; none where there are no digests."""
+    packed, lengths = digest.chunks, _lengths_of(digest)
+    ends = list(accumulate(lengths))
+    for n in range(bisect_right(ends, past), len(ends)):
+        yield Chunk(ends[n] - lengths[n], ends[n], packed[n * DIGEST_BYTES : (n + 1) * DIGEST_BYTES])
+
+
+def _lengths_of(digest: Digest) -> tuple[int, ...]:
+    count = len(digest.chunks) // CHUNK_BYTES
+    return struct.unpack_from(f"<{count}H", digest.chunks, count * DIGEST_BYTES)
+
+
+def _equal_chunks(one: Digest, other: Digest) -> int:
+    """How many chunks the two have alike from the beginning. Halves its way there: prompts have hundreds."""
+    ours, theirs = len(one.chunks) // CHUNK_BYTES * DIGEST_BYTES, len(other.chunks) // CHUNK_BYTES * DIGEST_BYTES
+    low, high = 0, min(ours, theirs) // DIGEST_BYTES
+    while low < high:
+        middle = (low + high + 1) // 2
+        digests, lengths = middle * DIGEST_BYTES, middle * (CHUNK_BYTES - DIGEST_BYTES)
+        alike = one.chunks[:digests] == other.chunks[:digests]
+        if alike and one.chunks[ours : ours + lengths] == other.chunks[theirs : theirs + lengths]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def marks_of(digest: Digest) -> dict[int, bytes]:
@@ -133,12 +152,11 @@ def common_prefix(held: Digest, prompt: Digest) -> Shared | None:
     """
     if not comparable(held, prompt):
         return None
-    low = 0
-    for ours, theirs in zip(chunks_of(held), chunks_of(prompt), strict=False):
-        if ours != theirs:
-            return _within(held, prompt, low, ours.end, theirs.end)
-        low = ours.end
-    return Shared(low, None)
+    alike, ours, theirs = _equal_chunks(held, prompt), _lengths_of(held), _lengths_of(prompt)
+    low = sum(ours[:alike])
+    if alike in (len(ours), len(theirs)):
+        return Shared(low, None)
+    return _within(held, prompt, low, low + ours[alike], low + theirs[alike])
 
 
 def _within(held: Digest, prompt: Digest, low: int, ours: int, theirs: int) -> Shared:
@@ -168,13 +186,11 @@ def seen_elsewhere(prompt: Digest, earlier: Iterable[Digest], *, start: int = 0,
         both = common_prefix(digest, prompt)
         if both is not None:
             shared = max(shared, both.low)
-            displaced |= Counter(
-                (chunk.end - chunk.start, chunk.digest) for chunk in chunks_of(digest) if chunk.end > both.low
-            )
+            displaced |= Counter((chunk.end - chunk.start, chunk.digest) for chunk in chunks_of(digest, past=both.low))
     found = 0
-    for chunk in chunks_of(prompt):
+    for chunk in chunks_of(prompt, past=shared):
         size = chunk.end - chunk.start
-        if chunk.end > shared and size >= SHORTEST and displaced[size, chunk.digest] > 0:
+        if size >= SHORTEST and displaced[size, chunk.digest] > 0:
             displaced[size, chunk.digest] -= 1
             last = chunk.end if end is None else min(chunk.end, end)
             found += max(0, last - max(chunk.start, shared))

@@ -120,7 +120,8 @@ def rows() -> tuple[list[Turn], list[HoldRecord]]:
         previous: Turn | None = None
         for index, (local, fetched, computed, new, extras) in enumerate(plan, 1):
             at += extras.get("gap", 6) * SECOND
-            turn, hold = _turn(session_id, source, index, at, (local, fetched, computed, new), extras, previous)
+            last = {"hold": "ttl"} if index == len(plan) else {}
+            turn, hold = _turn(session_id, source, index, at, (local, fetched, computed, new), last | extras, previous)
             turns.append(turn)
             if hold is not None:
                 holds.append(hold)

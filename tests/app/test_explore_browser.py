@@ -184,8 +184,9 @@ def test_no_card_and_no_sentence_is_cut_at_any_width(browser: Browser, address: 
         visit = Visit(browser, width=width)
         visit.open(address + path)
         visit.settle()
-        for expander in visit.page.locator("[data-testid=stExpander] summary").all():
-            expander.click()
+        for expander in visit.page.locator("[data-testid=stExpander]").all():
+            expander.locator("summary").click()
+            expander.locator("table").first.wait_for()
         visit.shoot(f"{name}-{width}")
         assert visit.page.evaluate(_CUT) == [], (name, width)
         assert visit.page.locator("[data-testid=stMetric], [data-testid=stTable]").count() > 3

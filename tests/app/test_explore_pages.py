@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 import turnscope_app
 from tests.app import sample
 from tests.store.rows import fill, turn, writer
+from turnscope.store import StoreReader
 from turnscope_app import data, fields, words
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
@@ -30,7 +31,7 @@ def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -
 
 def _said(at: AppTest) -> str:
     """Everything the page says in text."""
-    kinds = (at.title, at.markdown, at.info, at.warning, at.error, at.caption, at.code, at.subheader)
+    kinds = (at.title, at.markdown, at.info, at.warning, at.error, at.caption, at.text, at.subheader)
     return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 
@@ -119,6 +120,16 @@ def test_choosing_a_filter_narrows_the_list(store: Path, monkeypatch: pytest.Mon
     assert list(at.dataframe[0].value["session"]) == ["flaky-network"]
 
 
+def test_a_page_shows_what_came_since_it_was_last_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "store", lambda: data.Store(str(tmp_path), StoreReader(str(tmp_path)).version()))
+    fill(tmp_path, turn(1))
+    assert _open("sessions", tmp_path, monkeypatch).metric[1].value == "1"
+    fill(tmp_path, turn(2))
+    at = _open("sessions", tmp_path, monkeypatch)
+    assert at.metric[1].value == "2"
+    assert list(at.dataframe[0].value["turns"]) == [2]
+
+
 def test_a_filter_that_nothing_meets_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = _open("sessions", store, monkeypatch, sessions_text="no such session")
     assert "Clear one of them" in at.info[0].value
@@ -162,7 +173,9 @@ def test_a_link_to_a_turn_tells_that_turn(store: Path, monkeypatch: pytest.Monke
 def test_every_figure_of_a_turn_is_there_with_its_unit_and_what_it_means(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = _open("session", store, monkeypatch, id="support-chat-4711", session_turn="2")
+    query = {"id": "support-chat-4711", "session_turn": "2"}
+    assert not _open("session", store, monkeypatch, **query).table
+    at = _open("session", store, monkeypatch, **query, session_details="true")
     said = {row["what"]: row for table in at.table for row in table.value.to_dict("records")}
     assert said["Fetched back"]["value"] == r"733\.2 kB"
     assert said["Prompt"]["value"] == "1,026 tokens"

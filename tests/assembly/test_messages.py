@@ -119,10 +119,10 @@ def test_another_model_is_named_first() -> None:
 
 
 def test_without_a_common_key_lengths_prove_a_difference_and_never_equality() -> None:
-    before = attempt(SYSTEM, ASK, key=None, answer=ANSWER)
     same_length = {**SYSTEM, "content": "You are careful!"}
     longer = {**SYSTEM, "content": "You are careful!!"}
-    for key in (None, Key(b"another")):
+    for mine, key in ((None, None), (None, KEY), (KEY, None), (KEY, Key(b"another"))):
+        before = attempt(SYSTEM, ASK, key=mine, answer=ANSWER)
         assert parting(before, attempt(same_length, ASK, ANSWER, MORE, key=key)) is None
         found = parting(before, attempt(longer, ASK, ANSWER, MORE, key=key))
         assert found == (0, "system", "edited", 16, 17, "lengths")
@@ -192,6 +192,20 @@ def test_each_agent_of_a_session_goes_on_from_its_own_turn() -> None:
     assert [turns[name].diverged_role for name in ("p1", "p2", "p3")] == [None, None, None]
     found = turns["p2"]
     assert (found.agent_id, found.parent_agent_id, found.parent_session_id) == ("sub", "main", "above")
+
+
+def test_a_turn_goes_on_from_the_last_one_that_was_answered() -> None:
+    pair = Pair()
+    first, failed = attempt(SYSTEM, ASK, answer=SPOKEN), attempt(SYSTEM, ASK, SPOKEN, {**MORE, "content": "Really?"})
+    third = attempt(SYSTEM, ASK, SPOKEN, MORE)
+    events = [*pair.start(), *pair.turn("1", attempt=fields(first))]
+    broke = fields(failed, outcome="error", finish_reason=None)
+    events += pair.turn("2", at_ms=5000, prompt=1250, decode_finish="error", attempt=broke)
+    events += pair.turn("3", at_ms=10_000, prompt=1250, attempt=fields(third))
+    turns = Run().feed(events).wait().turns()
+    assert turns["p2"].status == "error"
+    assert turns["p3"].previous_turn_id == turns["p2"].turn_id
+    assert (turns["p2"].diverged_role, turns["p3"].diverged_role) == (None, None)
 
 
 def test_an_agent_that_is_given_anothers_handle_is_held_against_that_ones_history() -> None:

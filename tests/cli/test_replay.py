@@ -193,8 +193,23 @@ def test_with_wait_everything_is_counted_when_it_returns_and_again_changes_nothi
         sidecar.close()
 
 
-def test_a_target_that_is_no_address_is_one_sentence(recording: Path) -> None:
-    with pytest.raises(Sorry, match="not an address"):
-        replay.send(recording, "http://", speed=0)
-    with pytest.raises(Sorry, match="nothing listens"):
-        replay.send(recording, f"grpc://127.0.0.1:{free_port()}", speed=0)
+@pytest.mark.parametrize("scheme", ["grpc://", "http://", ""])
+def test_the_target_may_be_written_with_a_scheme(
+    listener: Listener, recording: Path, scheme: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(recording), "--to", f"{scheme}{listener.address}"]) == 0
+    assert capsys.readouterr().out == f"sent {len(listener.events)} events in 4 batches to {listener.address}\n"
+
+
+def test_a_host_that_does_not_exist_is_named_at_once(recording: Path) -> None:
+    with pytest.raises(Sorry, match=r"there is no host no\.such\.host\.invalid: name the sidecar's address with --to"):
+        replay.send(recording, "no.such.host.invalid:4317", speed=0)
+
+
+@pytest.mark.parametrize("depth", [150, 100_000])
+def test_values_that_lie_too_deep_in_each_other_are_one_short_sentence(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "x"
+    deep = '{"arrayValue":{"values":[' * depth + "]}}" * depth
+    path.write_text('{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":' + deep + "}]}]}]}\n")
+    assert len(sorry(path).removeprefix(str(path))) < 200
+    assert "too deep" in sorry(path)

@@ -94,8 +94,24 @@ def test_a_taken_otlp_port_is_named_with_its_option(tmp_path: Path) -> None:
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         told = sorry(tmp_path, otlp_grpc=address)
-    assert told.startswith(f"cannot listen on {address}")
-    assert told.endswith("--otlp-grpc")
+    assert told == (
+        f"cannot listen on {address} (Address already in use): stop what uses it or choose another address with "
+        "--otlp-grpc"
+    )
+
+
+@pytest.mark.parametrize("option", ["http", "otlp_grpc"])
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [("999.1.1.1:9464", "there is no host 999.1.1.1"), ("192.0.2.1:9464", "Cannot assign requested address")],
+)
+def test_an_address_of_another_machine_is_no_place_to_listen(
+    tmp_path: Path, option: str, address: str, why: str
+) -> None:
+    told = sorry(tmp_path, **{option: address})
+    assert told.startswith(f"cannot listen on {address} ({why}): use 127.0.0.1, 0.0.0.0 or another")
+    assert told.endswith(f"with --{option.replace('_', '-')}")
+    assert not (tmp_path / "data").exists()
 
 
 def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path: Path) -> None:
@@ -105,7 +121,9 @@ def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path: Path) ->
         ({"data_dir": tmp_path / "file" / "x"}, "file/x (Not a directory): choose another folder with --data-dir"),
         ({"store": str(tmp_path / "file" / "x")}, "(--store)"),
         ({"record": tmp_path / "gone" / "r.jsonl"}, "choose another file with --record"),
+        ({"data_dir": tmp_path / ("x" * 300)}, "cannot be written (File name too long): check that path or choose"),
         ({"export_otlp": "ftp://h"}, "--export-otlp: 'ftp://h' is not an OTLP endpoint"),
+        ({"store_writer": "a/b"}, "--store-writer: 'a/b' is no name"),
     ]
     for given, part in cases:
         assert part in sorry(tmp_path, http=http, **given)
@@ -156,8 +174,19 @@ def test_two_sidecars_do_not_share_a_journal(tmp_path: Path) -> None:
         ("otlp_grpc", "localhost:port", "--otlp-grpc: 'localhost:port' is not an address"),
         ("engine_names", "p", "--engine-names: 'p' is not of the form ENGINE_ID=NAME"),
         ("export_otlp_headers", "key", "--export-otlp-headers: 'key' is not of the form NAME=VALUE"),
-        ("trace_queue", "many", "--trace-queue: Input should be a valid integer"),
-        ("trace_queue", "0", "--trace-queue: Input should be greater than or equal to 1"),
+        ("trace_queue", "many", "--trace-queue: 'many' is not a whole number; see 'turnscope serve --help'"),
+        ("trace_queue", "1.5", "--trace-queue: '1.5' is not a whole number"),
+        ("trace_queue", "0", "--trace-queue: '0' is not possible, it must be at least 1"),
+        ("grace_seconds", "soon", "--grace-seconds: 'soon' is not a number"),
+        ("grace_seconds", "nan", "--grace-seconds: 'nan' is not possible, it must be at most 3600"),
+        ("stuck_seconds", "0", "--stuck-seconds: '0' is not possible, it must be more than 0"),
+        ("max_message_bytes", str(2**30), "--max-message-bytes: '1073741824' is not possible, it must be at most"),
+        ("http", "127.0.0.1:70000", "--http: '127.0.0.1:70000' is not an address"),
+        ("http", "::1:9464", "--http: '::1:9464' is not an address"),
+        ("otlp_grpc", "unix:/tmp/x:1", "--otlp-grpc: 'unix:/tmp/x:1' is not an address"),
+        ("otlp_grpc", "127.0.0.1:²", "--otlp-grpc: '127.0.0.1:²' is not an address"),
+        ("export_otlp_headers", "a b=c", "--export-otlp-headers: 'a b' is no header"),
+        ("export_otlp_headers", "a=\nb\nc", "--export-otlp-headers: 'a' is no header"),
         ("log_level", "loud", "--log-level: 'loud' is not one of debug, info, warning, error"),
     ],
 )
@@ -173,9 +202,36 @@ def test_settings_come_from_the_environment_and_options_win(monkeypatch: pytest.
     assert load({}).http == "127.0.0.1:1"
     assert load({"http": "127.0.0.1:2"}).http == "127.0.0.1:2"
     assert load({}).engine_names == {"p": "east", "d": "west"}
+    monkeypatch.setenv("TURNSCOPE_STORE", "")
+    monkeypatch.setenv("TURNSCOPE_HTTP", "")
+    assert (load({}).store, load({}).http) == (None, "127.0.0.1:9464")
     monkeypatch.setenv("TURNSCOPE_TRACE_QUEUE", "many")
     with pytest.raises(Sorry, match="TURNSCOPE_TRACE_QUEUE: "):
         load({})
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["nonsense", "nonsense/path", "http://", "://", "http://h:0", "http://h h", "grpc://h:4317/x", "http://h:4318?q=1"],
+)
+def test_what_is_no_trace_backends_address_is_refused_before_anything_is_written(tmp_path: Path, endpoint: str) -> None:
+    told = sorry(tmp_path, export_otlp=endpoint)
+    assert told.startswith(f"--export-otlp: '{endpoint}' ")
+    assert told.endswith("write it like http://127.0.0.1:4317")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_password_in_the_trace_backends_address_is_not_told_and_not_dropped(tmp_path: Path) -> None:
+    told = sorry(tmp_path, export_otlp="http://me:secret@h:4318")
+    assert "send that as a header, with --export-otlp-headers" in told
+    assert "secret" not in told
+
+
+def test_help_says_what_kind_of_value_each_option_takes() -> None:
+    text = CliRunner().invoke(build("serve"), ["serve", "--help"]).stdout
+    assert "TEXT" not in text
+    for shown in ("--http HOST:PORT", "--data-dir FOLDER", "--grace-seconds SECONDS", "--record FILE"):
+        assert shown in text
 
 
 def test_help_names_every_setting_with_its_variable() -> None:

@@ -21,7 +21,7 @@ def read_back(path: Path) -> list[int | None]:
     fd = os.open(path, os.O_RDONLY)
     try:
         size = os.fstat(fd).st_size
-        found = list(frames.read(fd, 0, size, records.decode, records.BEGINS))
+        found = list(records.read(fd, 0, size))
     finally:
         os.close(fd)
     assert not found or found[-1][1] == size

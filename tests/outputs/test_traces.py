@@ -146,7 +146,6 @@ def test_a_turn_that_cannot_be_encoded_does_not_stop_the_others(
     [
         ("http://h:4317", otlp._Grpc),
         ("h:4317", otlp._Grpc),
-        ("h", otlp._Grpc),
         ("grpc://h:4318", otlp._Grpc),
         ("https://h:443", otlp._Grpc),
         ("http://[::1]:4317/", otlp._Grpc),

@@ -93,6 +93,14 @@ def test_every_other_outcome_is_its_own_fate(tmp_path: Path) -> None:
     assert set(HoldOutcome) <= {fate.value for fate in Fate}
 
 
+def test_a_hold_that_two_turns_claim_is_one_hold_and_they_are_two_turns(tmp_path: Path) -> None:
+    fill(tmp_path, _turn(1, 0, 5), _turn(2, 6, 9, left_hold_id=f"{1:032x}"), _ttl(1))
+    reader = StoreReader(str(tmp_path))
+    assert reader.turns("s1").table.num_rows == 2
+    assert sum(reader.counts().by_hold_fate.values()) == 1
+    reader.close()
+
+
 def test_a_hold_whose_turn_is_not_stored_stays_ttl(tmp_path: Path) -> None:
     fill(tmp_path, turn(1), _ttl(7))
     reader = StoreReader(str(tmp_path))

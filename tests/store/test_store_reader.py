@@ -250,6 +250,17 @@ def test_any_session_id_is_only_a_value(tmp_path: Path, session_id: str) -> None
     reader.close()
 
 
+def test_the_version_changes_with_what_is_stored_and_only_then(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1))
+    reader, other = StoreReader(str(tmp_path)), StoreReader(str(tmp_path))
+    before = reader.version()
+    assert reader.version() == other.version() == before
+    fill(tmp_path, turn(2))
+    assert reader.version() == other.version() != before
+    reader.close()
+    other.close()
+
+
 def test_there_is_no_store_where_nothing_is(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing, match=r"There is no turnscope store at .*: start `turnscope serve --store"):
         StoreReader(str(tmp_path / "nothing"))

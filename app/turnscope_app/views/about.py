@@ -6,8 +6,8 @@ import streamlit as st
 
 from turnscope_app import data, frames, tables, text, words
 
-url = data.store_url()
-totals = data.totals(url)
+store = data.store()
+totals = data.totals(store)
 
 st.title("About these data")
 st.markdown(
@@ -16,7 +16,7 @@ st.markdown(
     "**fetch it back** instead of computing it again. These pages show, turn by turn, whether that worked, and why not."
 )
 st.caption("Store")
-st.code(url, language=None)
+st.text(store.url)
 if totals.turns == 0:
     st.info("The store has no turns yet: there is nothing to describe.", icon=":material/hourglass_empty:")
     st.stop()
@@ -28,7 +28,7 @@ st.markdown(
 
 st.subheader("What is measured, and what is not", anchor=False)
 st.caption("Not measured is shown as such, and is never counted as 0. Inferred is said to be inferred.")
-counts = data.counts(url)
+counts = data.counts(store)
 tables.read(frames.coverage(totals, counts))
 
 for title, note, vocabulary, found, total, what in (

@@ -6,7 +6,7 @@ import streamlit as st
 
 from turnscope_app import cards, charts, data, fields, frames, pages, stories, tables, text
 
-url = data.store_url()
+store = data.store()
 session_id = st.query_params.get(pages.ID)
 if not session_id and pages.UNATTRIBUTED not in st.query_params:
     st.title("One session")
@@ -15,11 +15,11 @@ if not session_id and pages.UNATTRIBUTED not in st.query_params:
     st.stop()
 
 session_id = session_id or None
-summary = data.session(url, session_id)
+summary = data.session(store, session_id)
 if summary is None:
     st.title("One session")
     st.info("The store has no turn of this session. It may be too new: a turn appears about a minute after it ended.")
-    st.code(text.session(session_id), language=None)
+    st.text(text.session(session_id))
     st.page_link(pages.SESSIONS, label="To the sessions")
     st.stop()
 
@@ -33,7 +33,7 @@ st.title(text.escaped(text.session(session_id)), anchor=False)
 st.markdown(text.escaped(stories.session(summary)))
 if session_id is None:
     st.info(
-        f"{stories.unattributed(summary, proxy_reports=data.totals(url).attempt_turns > 0)} "
+        f"{stories.unattributed(summary, proxy_reports=data.totals(store).attempt_turns > 0)} "
         "Let clients send `conversation_id` in the body, or the header `X-Session-ID`.",
         icon=":material/help:",
     )
@@ -50,8 +50,8 @@ if summary["turns"] > data.LIMIT:
         bind="query-params",
     )
 offset = data.offset(shown_page)
-table, total = data.turns(url, session_id, offset)
-holds = data.holds(url, session_id)
+table, total = data.turns(store, session_id, offset)
+holds = data.holds(store, session_id)
 rows = table.to_pylist()
 numbers = frames.numbers(rows, offset)
 
@@ -126,10 +126,12 @@ turn = rows[numbers.index(number)]
 with st.container(border=True):
     if turn["suspicions"]:
         st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(stories.warning(turn))}")
-    st.markdown(text.escaped(" ".join(stories.whole(turn))))
+    st.markdown("\n\n".join(text.escaped(part) for part in stories.whole(turn)))
     st.caption("Trace id of this turn, in your tracing backend and in exemplars")
-    st.code(turn["turn_id"], language=None)
-with st.expander(f"Every figure of turn {number}", key="session_details"):
-    for group in fields.GROUPS:
-        st.markdown(f"**{group.title}**")
-        tables.read(frames.details(turn, group), header=False)
+    st.text(turn["turn_id"])
+details = st.expander(f"Every figure of turn {number}", key="session_details", bind="query-params")
+if details.open:
+    with details:
+        for group in fields.GROUPS:
+            st.markdown(f"**{group.title}**")
+            tables.read(frames.details(turn, group), header=False)

@@ -6,8 +6,8 @@ import streamlit as st
 
 from turnscope_app import cards, columns, data, filters, frames, pages, stories, tables, text, words
 
-url = data.store_url()
-totals = data.totals(url)
+store = data.store()
+totals = data.totals(store)
 
 st.title("Sessions")
 if totals.turns == 0:
@@ -20,7 +20,7 @@ if totals.turns == 0:
     @st.fragment(run_every=data.FRESH_SECONDS)
     def wait() -> None:
         """Look again, and show the list as soon as there is one."""
-        if data.totals(url).turns:
+        if data.totals(data.store()).turns:
             st.rerun()
 
     wait()
@@ -31,7 +31,7 @@ st.markdown(
 )
 tables.cards(cards.store(totals), page="sessions")
 
-choices = data.choices(url)
+choices = data.choices(store)
 with st.container(horizontal=True, vertical_alignment="bottom"):
     search = st.text_input(
         "Session id contains", key="sessions_text", bind="query-params", placeholder="any", icon=":material/search:"
@@ -92,7 +92,7 @@ where = filters.where(
     newest_ns=totals.last_ns,
 )
 order, descending = filters.SORTS[sort]
-table, total = data.sessions(url, where, order.value, descending)
+table, total = data.sessions(store, where, order.value, descending)
 
 row = None
 if total == 0:
@@ -104,7 +104,7 @@ if row is not None:
     st.session_state[pages.BACK] = st.query_params.to_dict()
     st.switch_page(pages.SESSION, query_params=pages.session_link(table["session_id"][row].as_py()))
 
-loose = data.unattributed(url, where) if totals.unattributed_turns else None
+loose = data.unattributed(store, where) if totals.unattributed_turns else None
 if loose is not None and loose.num_rows:
     st.subheader(words.UNATTRIBUTED, anchor=False)
     st.caption(stories.unattributed(loose.to_pylist()[0], proxy_reports=totals.attempt_turns > 0))

@@ -19,7 +19,7 @@ from turnscope.assembly.state import Past, TurnState, Verdict
 from turnscope.assembly.taint import Taint
 from turnscope.assembly.tokens import Split
 from turnscope.assembly.turns import given_handle
-from turnscope.marks import Shared, common_prefix, seen_elsewhere
+from turnscope.marks import Shared, common_prefix, comparable, seen_elsewhere
 from turnscope.model import Digest
 from turnscope.semconv import ContinuityEvidence
 
@@ -144,32 +144,34 @@ class Continuity:
     def _with_session(
         self, turn: TurnState, own: Digest, split: Split | None, earlier: list[Past], verdict: Verdict
     ) -> None:
-        """Against the turns before it. The newest must be known whole: else nothing beyond it is known to be new."""
-        newest = self._digests.get(earlier[-1].digests[0], turn.turn_id)
-        if newest is None and own.unverifiable is None:
-            return
-        if newest is None or common_prefix(newest, own) is None:
-            verdict.evidence = ContinuityEvidence.UNVERIFIABLE
-            return
-        verdict.evidence, verdict.before = ContinuityEvidence.DIGESTS, 0
+        """Against the turns before it, until one is found that it continues to its end. Those until then must be known
+        whole: what is beyond one that is not is not known to be new."""
         mine = (turn.prefill.engine_id, turn.prefill.generation) if turn.prefill is not None else None
+        before, continued = 0, False
         compared: list[Digest] = []
         for past in reversed(earlier):
+            told = self._digests.get(past.digests[0], turn.turn_id)
+            if not continued and (told is None or not comparable(told, own)):
+                if told is not None or own.unverifiable is not None:
+                    verdict.evidence = ContinuityEvidence.UNVERIFIABLE
+                return
             shared = _joined(self._parts(past.digests, own, turn.turn_id))
-            if shared is None:
+            if told is None or shared is None:
                 continue
             if past is earlier[-1]:
                 verdict.continues = shared
-            compared += [told for told in (self._digests.get(key, turn.turn_id) for key in past.digests) if told][:1]
-            verdict.before = max(verdict.before, shared.low)
+            compared.append(told)
+            before = max(before, shared.low)
+            continued = continued or shared.high is None
             served = min(shared.low, past.prompt_tokens) if past.prefill is not None else 0
             if past.prefill == mine:
                 verdict.here = max(verdict.here, served)
             else:
                 verdict.elsewhere = max(verdict.elsewhere, served)
-            if shared.high is None and past.prefill == mine:
+            if continued and past.prefill == mine:
                 break
+        verdict.evidence, verdict.before = ContinuityEvidence.DIGESTS, before
         if split is not None and split.computed is not None:
-            start = max(verdict.before, split.prompt - split.computed)
+            start = max(before, split.prompt - split.computed)
             moved = start < split.prompt
             verdict.rewritten = seen_elsewhere(own, compared, start=start, end=split.prompt) if moved else 0

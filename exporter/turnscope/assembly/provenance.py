@@ -67,7 +67,8 @@ def _suspect(verdict: Verdict, wrong: Mismatch | None, split: Split | None) -> i
         return wrong.suspect
     if split is None or split.fetched is None:
         return None
-    return 0 if not split.fetched or verdict.of_hold else None
+    agreed = verdict.continues.low if verdict.continues is not None and verdict.of_hold else 0
+    return 0 if not split.fetched or agreed >= (split.local or 0) + split.fetched else None
 
 
 def _local_miss(turn: TurnState, verdict: Verdict, split: Split | None, engine: Engine | None) -> LocalMiss:

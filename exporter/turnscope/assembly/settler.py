@@ -24,6 +24,8 @@ ENGINE: Final = "engine"
 """Where a session id came from that only the engine's request had: the proxy's word is better."""
 FRONTEND_NS: Final = 60 * SECOND
 """Longest time between an engine's frontend and the engine itself."""
+CUT_SHORT: Final = ("error", "aborted")
+"""Endings of turns that left nothing to go on from."""
 MAX_TURNS: Final = 64
 """Of a session remembered; older ones are only counted."""
 
@@ -269,16 +271,17 @@ class Settler:
         return done or begun
 
     def history(self, turn: TurnState) -> Attempt | None:
-        """What the proxy saw of the turn that this one goes on from. Agents of one session each have a history of
-        their own, unless the proxy gives one of them another's handle: then that is what its prompt meets."""
+        """What the proxy saw of the turn that this one goes on from: the one whose hold it was given, else the last of
+        the same agent that was not cut short. Agents of one session each have a history of their own."""
         past, mine = self.previous(turn), turn.attempt
         if past is None or mine is None:
             return None
-        if past.agent_id != mine.agent_id and given_handle(turn) is None:
+        if given_handle(turn) is None:
             found = self.session(turn.turn_id)
-            before = (started_ns(turn), turn.turn_id)
-            own = [p for p in found[1].turns if p.agent_id == mine.agent_id] if found is not None else []
-            past = next((p for p in reversed(own) if (p.started_ns, p.turn_id) < before), None)
+            last = (past.started_ns, past.turn_id)
+            whole = [p for p in found[1].turns if p.ending not in CUT_SHORT] if found is not None else []
+            own = (p for p in reversed(whole) if p.agent_id == mine.agent_id and (p.started_ns, p.turn_id) <= last)
+            past = next(own, None)
         known = find(self._state, past.turn_id) if past is not None else None
         return known.attempt if known is not None else None
 

@@ -57,8 +57,8 @@ EVIDENCE = (
         kind=Kind.COUNTER,
         unit="fragments",
         help="Facts whose anchor never came (the prefill request, the start of a hold) or that no request could be "
-        "tied to. direct: requests sent straight to one engine of a pair, past the proxy, as warm-ups are. Not counted as "
-        "turns or holds.",
+        "tied to. direct: requests sent straight to one engine of a pair, past the proxy, as warm-ups are. None is "
+        "counted as a turn or hold.",
         labels=(Label("leg", FRAGMENTS),),
         owner="turn shard",
         diagnostic=True,

@@ -83,8 +83,8 @@ EXPORTER = (
         name="turnscope_exporter_journal_unreadable_bytes",
         kind=Kind.GAUGE,
         unit="bytes",
-        help="Bytes of the journal that could not be read, kept in *.unreadable files: what was in them is in no figure. "
-        "0 again once these files are moved away.",
+        help="Bytes of the journal that could not be read, kept in *.unreadable files: what was in them is in no "
+        "figure. 0 again once these files are moved away.",
     ),
     Metric(
         name="turnscope_exporter_assembly_errors_total",

@@ -20,7 +20,7 @@ from pydantic_settings import SettingsConfigDict
 from rich.console import Console
 from rich.panel import Panel
 
-from turnscope.cli import demo_check, explore, replay
+from turnscope.cli import arguments, demo_check, explore, replay
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
 from turnscope.cli.sidecar import Sidecar
@@ -153,9 +153,9 @@ def explorer(store: str, folder: Path) -> Iterator[str]:
             process.wait()
 
 
-def _find(recordings: list[Path] | None) -> list[Path]:
+def _find(recordings: list[str] | None) -> list[Path]:
     if recordings:
-        return recordings
+        return [arguments.file("FILE", recording) for recording in recordings]
     found = sorted([*RECORDINGS.glob("*.jsonl"), *RECORDINGS.glob("*.jsonl.gz")])
     if not found:
         raise Sorry(
@@ -171,14 +171,16 @@ def _stop(*_: object) -> None:
 
 def demo(
     recordings: Annotated[
-        list[Path] | None, typer.Argument(help="Recordings to show instead of those in recordings/.")
+        list[str] | None, typer.Argument(metavar="FILE", help="Recordings to show instead of those in recordings/.")
     ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Compare metrics, traces and pages with the engines' own counters, and exit."),
     ] = False,
 ) -> None:
-    """Show the recorded real run: metrics, and the explorer with its sessions. Ctrl-C ends everything.
+    """Show a recorded run of real engines: a sidecar fed with it, its metrics, and the explorer with its sessions.
+
+    Prints the addresses to look at; Ctrl-C ends everything and removes what it wrote. Needs neither vLLM nor a GPU.
 
     With --check: compare what turnscope made of it with the counters that the engines themselves had, stored beside the
     recording; exit code 0 when all is equal, 1 when something differs.

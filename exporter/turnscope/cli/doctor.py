@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 import httpx
@@ -11,11 +12,12 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from turnscope.cli.arguments import http_address
 from turnscope.cli.errors import Sorry
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.findings import findings
 from turnscope.measures.recorded import recorded
-from turnscope.model import EngineStatus, SystemStatus
+from turnscope.model import EngineStatus, SystemStatus, shown
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:9464"
 MAX_ENGINES: Final = 40
@@ -25,16 +27,15 @@ _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", S
 
 def ask(address: str, *, timeout_s: float = 5.0) -> SystemStatus:
     """The status of the sidecar at ``address``; raises ``Sorry`` when there is none."""
-    url = f"{address.rstrip('/')}/status"
+    url = f"{http_address('--address', address)}/status"
     try:
         answer = httpx.get(url, timeout=timeout_s, trust_env=False)
-    except httpx.InvalidURL as error:
-        raise Sorry(f"{address} is no address ({error}): write it like {DEFAULT_ADDRESS}.") from None
-    except httpx.UnsupportedProtocol:
-        raise Sorry(f"{address} is no address: write it like {DEFAULT_ADDRESS}.") from None
+    except httpx.InvalidURL:
+        raise Sorry(f"--address: {shown(address)} is not an address: write it like {DEFAULT_ADDRESS}") from None
     except httpx.HTTPError as error:
+        why = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
         raise Sorry(
-            f"No sidecar answers at {url} ({str(error) or type(error).__name__}): start one with 'turnscope serve', "
+            f"No sidecar answers at {url} ({why}): start one with 'turnscope serve', "
             "or name its address with --address."
         ) from None
     if answer.status_code != 200:
@@ -43,7 +44,7 @@ def ask(address: str, *, timeout_s: float = 5.0) -> SystemStatus:
         )
     try:
         return msgspec.json.decode(answer.content, type=SystemStatus)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise Sorry(
             f"{url} answered with something else than a status ({error}): is that a turnscope sidecar of this version?"
         ) from None
@@ -114,12 +115,15 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
 
 
 def doctor(
-    address: Annotated[str, typer.Option(help="The sidecar's metrics address.")] = DEFAULT_ADDRESS,
+    address: Annotated[
+        str, typer.Option(metavar="URL", help="Where the sidecar serves /metrics: its --http.")
+    ] = DEFAULT_ADDRESS,
     as_json: Annotated[bool, typer.Option("--json", help="Print findings and status as JSON.")] = False,
 ) -> None:
-    """Check hooks, endpoints, settings and handles, and say how to mend what is wrong.
+    """Ask a running sidecar what it hears, and say what is wrong with the set-up and how to mend it.
 
-    Exit code 0: fine, or notes only. 1: there are errors or warnings. 2: no sidecar answers.
+    Looks at hooks, settings, handles, session ids and the sidecar itself; the worst finding comes first, each with its
+    fix. Exit code 0: fine, or notes only. 1: there are errors or warnings. 2: no sidecar answers.
     """
     status = ask(address)
     found = findings(status)

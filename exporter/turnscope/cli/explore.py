@@ -11,8 +11,10 @@ from typing import Annotated
 
 import typer
 
-from turnscope.cli.errors import Sorry, port_taken
+from turnscope.cli import arguments
+from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
+from turnscope.cli.ports import cannot_listen
 from turnscope.store import StoreError, StoreReader
 
 HOST = "127.0.0.1"
@@ -23,18 +25,26 @@ STORE_VARIABLE = "TURNSCOPE_EXPLORE_STORE"
 def explore(
     store: Annotated[
         str | None,
-        typer.Option(help="The store: a folder or s3://bucket/folder. [as turnscope serve] (env: TURNSCOPE_STORE)"),
+        typer.Option(
+            metavar="FOLDER|URL",
+            help="The store that 'turnscope serve' writes: a folder or s3://bucket/folder. [as turnscope serve] "
+            "(env: TURNSCOPE_STORE)",
+        ),
     ] = None,
     port: Annotated[
-        int, typer.Option(help="Where the pages are served, on this machine only.", min=1, max=65535)
-    ] = 8501,
+        str, typer.Option(metavar="PORT", help="Where the pages are served, on this machine only.")
+    ] = "8501",
 ) -> None:
-    """Show in a browser what each session's turns recomputed, fetched back and waited for."""
-    url = store or load({}).store_url
-    check(url, port)
-    print(f"Explorer of {url}: http://{HOST}:{port} (stop with Ctrl-C)", flush=True)  # noqa: T201
+    """Show in a browser what each session's turns recomputed, fetched back and waited for.
+
+    Reads what 'turnscope serve' stores, also while it runs. It needs the 'app' extra: pip install 'turnscope[app]'.
+    """
+    url = load({}).store_url if store is None else arguments.text("--store", store)
+    number = arguments.port("--port", port)
+    check(url, number)
+    print(f"Explorer of {url}: http://{HOST}:{number} (stop with Ctrl-C)", flush=True)  # noqa: T201
     # In place of this process, so that whoever stops it stops the server.
-    os.execve(sys.executable, command(port), {**os.environ, STORE_VARIABLE: url})
+    os.execve(sys.executable, command(number), {**os.environ, STORE_VARIABLE: url})
 
 
 def check(url: str, port: int) -> None:
@@ -48,8 +58,8 @@ def check(url: str, port: int) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
-        except OSError as error:
-            raise port_taken(f"{HOST}:{port}", error, "--port") from None
+        except OSError:
+            raise cannot_listen(f"{HOST}:{port}", "--port") from None
 
 
 def app_path() -> Path:

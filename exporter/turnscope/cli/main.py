@@ -52,8 +52,12 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
     # A callback makes typer treat even a single command as a subcommand.
-    app.callback()(lambda: None)
+    @app.callback()
+    def _top(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+        """``main`` answers it: here it is only told of."""
+
     if wanted in COMMANDS:
         app.command(wanted)(load(wanted))
         return app
@@ -64,7 +68,7 @@ def build(wanted: str | None) -> typer.Typer:
 
 def main(arguments: list[str]) -> int:
     """Run one subcommand and return its exit code."""
-    wanted = arguments[0] if arguments else None
+    wanted = arguments[0] if arguments else "--help"
     if wanted == "--version":
         sys.stdout.write(f"turnscope {version('turnscope')}\n")
         return 0
@@ -72,18 +76,48 @@ def main(arguments: list[str]) -> int:
         code: int = importlib.import_module(f"turnscope.cli.{wanted}").main(arguments[1:])
         return code
     if importlib.util.find_spec("typer") is None:
-        sys.stderr.write(
-            f"turnscope: '{wanted or 'turnscope'}' is not in the bare install: pip install 'turnscope[exporter]'\n"
-        )
-        return 2
+        return _bare(wanted)
+    import typer
+
     from turnscope.cli.errors import Sorry
 
     try:
-        build(wanted)(arguments)
+        return build(wanted)(arguments or [wanted], prog_name="turnscope", standalone_mode=False) or 0
     except Sorry as error:
-        sys.stderr.write(f"turnscope: {error}\n")
-        return 2
-    return 0
+        complaint = str(error)
+    except typer.Abort:
+        return 130
+    except Exception as error:
+        # Some versions of typer bring their own copy of click, so its errors are known by what they can do.
+        if not hasattr(error, "format_message"):
+            raise
+        complaint = _misused(error)
+    sys.stderr.write(f"turnscope: {complaint}\n")
+    return 2
+
+
+def _misused(error: Any) -> str:
+    """One sentence for a command that does not exist, or that was called in another way than it can be."""
+    context = getattr(error, "ctx", None)
+    what = " ".join(error.format_message().split()).rstrip(".")
+    return f"{what}: see '{context.command_path if context is not None else 'turnscope'} --help'"
+
+
+def _bare(wanted: str) -> int:
+    """What can be said where only the hooks are installed."""
+    if wanted in ("-h", "--help"):
+        commands = "".join(f"  {name:<9}{summary}\n" for name, summary in LIGHT.items())
+        more = ", ".join(COMMANDS)
+        sys.stdout.write(
+            f"Usage: turnscope COMMAND [ARGS]...\n\n{_SUMMARY}\n\nCommands:\n{commands}\n"
+            f"This is the bare install. For {more}: pip install 'turnscope[exporter]'\n"
+        )
+        return 0
+    if wanted in COMMANDS:
+        sys.stderr.write(f"turnscope: {wanted} is not in the bare install: pip install 'turnscope[exporter]'\n")
+    else:
+        sys.stderr.write(f"turnscope: there is no command {wanted!r}: see 'turnscope --help'\n")
+    return 2
 
 
 def run() -> None:

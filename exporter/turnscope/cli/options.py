@@ -11,6 +11,7 @@ import typer
 
 from turnscope.cli.errors import Sorry
 from turnscope.config import Settings
+from turnscope.model import shown
 
 
 def from_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
@@ -22,11 +23,12 @@ def from_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     parameters = []
     for name, field in Settings.model_fields.items():
         default = "" if field.default in (None, {}, [], "") else f" [{field.default}]"
+        extra: Any = field.json_schema_extra
         option = typer.Option(
             "--" + name.replace("_", "-"),
             help=f"{field.description}{default} (env: TURNSCOPE_{name.upper()})",
             show_default=False,
-            metavar="TEXT",
+            metavar=extra["metavar"],
         )
         # Text whatever its type: the settings convert and check it, for the environment and for options alike.
         parameters.append(
@@ -47,4 +49,19 @@ def load(given: dict[str, Any]) -> Settings:
         problem = error.errors()[0]
         name = str(problem["loc"][0])
         where = f"--{name.replace('_', '-')}" if name in given else f"TURNSCOPE_{name.upper()}"
-        raise Sorry(f"{where}: {problem['msg'].removeprefix('Value error, ')}; see 'turnscope serve --help'") from None
+        raise Sorry(f"{where}: {_wrong(problem)}; see 'turnscope serve --help'") from None
+
+
+def _wrong(problem: Any) -> str:
+    """What is wrong with a value, in our own words."""
+    kind, given, limits = problem["type"], shown(str(problem["input"])), problem.get("ctx", {})
+    if kind == "value_error":
+        return str(limits["error"])
+    for begin, what in (("int_", "a whole number"), ("float_", "a number"), ("finite_", "a number")):
+        if kind.startswith(begin):
+            return f"{given} is not {what}"
+    for name, what in (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than")):
+        if name in limits:
+            limit = limits[name]
+            return f"{given} is not possible, it must be {what} {int(limit) if limit == int(limit) else limit}"
+    return f"{given} is not possible"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
 
+from turnscope.cli import arguments
 from turnscope.cli.doctor import DEFAULT_ADDRESS, ask
 from turnscope.cli.errors import Sorry
 from turnscope.config import split_address
@@ -76,13 +78,14 @@ def check(path: Path) -> Summary:
 
 
 def send(path: Path, to: str, *, speed: float) -> Summary:
-    """Send every line to the sidecar at ``to``; raises ``Sorry`` when it does not take one."""
+    """Send every line to the sidecar at ``to`` (``host:port``); raises ``Sorry`` when it does not take one."""
     sent = Summary()
+    host = split_address(to)[0]
     try:
-        split_address(address := to.rpartition("://")[2].rstrip("/"))
-    except ValueError as error:
-        raise Sorry(f"--to: {error}") from None
-    with grpc.insecure_channel(address) as channel:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        raise Sorry(f"there is no host {host}: name the sidecar's address with --to") from None
+    with grpc.insecure_channel(to) as channel:
         stub = LogsServiceStub(channel)
         started = time.monotonic()
         first_ns: int | None = None
@@ -90,7 +93,7 @@ def send(path: Path, to: str, *, speed: float) -> Summary:
             at_ns = jsonlines.observed_ns(request)
             if speed > 0 and at_ns is not None:
                 first_ns = at_ns if first_ns is None else first_ns
-                time.sleep(max(0.0, started + (at_ns - first_ns) / 1e9 / speed - time.monotonic()))
+                _sleep_until(started + (at_ns - first_ns) / 1e9 / speed)
             _mark(request)
             answer = _export(stub, request, to).partial_success
             sent.lines += 1
@@ -98,6 +101,12 @@ def send(path: Path, to: str, *, speed: float) -> Summary:
             sent.rejected += answer.rejected_log_records
             sent.message = sent.message or answer.error_message
     return sent
+
+
+def _sleep_until(at_s: float) -> None:
+    """By the monotonic clock; in pieces, since no system sleeps for centuries."""
+    while (left := at_s - time.monotonic()) > 0:
+        time.sleep(min(left, 3600.0))
 
 
 def _mark(request: ExportLogsServiceRequest) -> None:
@@ -124,7 +133,10 @@ def _export(stub: LogsServiceStub, request: ExportLogsServiceRequest, to: str) -
                 continue
         if code is grpc.StatusCode.UNAVAILABLE and refused:
             raise Sorry(f"nothing listens at {to}: start 'turnscope serve' there, or name its address with --to")
-        raise Sorry(f"the sidecar at {to} does not take the recording ({code.name}: {why})")
+        raise Sorry(
+            f"{to} does not take the recording ({code.name}: {why}): is that the OTLP port (gRPC) of a turnscope "
+            "sidecar?"
+        )
 
 
 def _wait(address: str, seconds: float) -> None:
@@ -142,28 +154,43 @@ def _wait(address: str, seconds: float) -> None:
 
 def replay(
     file: Annotated[
-        Path, typer.Argument(help="OTLP JSON lines, as 'turnscope serve --record' writes; may be gzipped.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="The recording, as 'turnscope serve --record FILE' writes one; may be gzipped."
+        ),
     ],
-    to: Annotated[str, typer.Option(help="The sidecar's OTLP address (gRPC).")] = "127.0.0.1:4317",
+    to: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the sidecar takes OTLP over gRPC: its --otlp-grpc.")
+    ] = "127.0.0.1:4317",
     speed: Annotated[
-        float, typer.Option(min=0, help="1: as fast as it was recorded, 2: twice as fast; 0: as fast as it goes.")
-    ] = 0,
+        str,
+        typer.Option(
+            metavar="NUMBER",
+            help="1: as fast as it was recorded, 2: twice as fast; 0: as fast as the sidecar takes it.",
+        ),
+    ] = "0",
     wait: Annotated[
-        float, typer.Option(min=0, help="Then wait until everything is counted, for at most so many seconds.")
-    ] = 0,
-    address: Annotated[str, typer.Option(help="The sidecar's metrics address, for --wait.")] = DEFAULT_ADDRESS,
+        str,
+        typer.Option(metavar="SECONDS", help="Then wait until all of it is counted, for at most so many seconds."),
+    ] = "0",
+    address: Annotated[
+        str, typer.Option(metavar="URL", help="Where the sidecar serves /metrics, for --wait: its --http.")
+    ] = DEFAULT_ADDRESS,
 ) -> None:
     """Send a recording to a running sidecar, as if its engines and proxy were sending it now.
 
-    Times of events stay as recorded, so turns are stored where they happened; what the sidecar waits for runs from
-    their arrival: a turn is counted 5 s after its last part, an incomplete one after a minute. Sending the same
-    recording again changes nothing: its events are known. The file is checked first, so that all of it is sent or
-    nothing.
+    Start one with 'turnscope serve' first; 'turnscope demo' starts one of its own. Times of events stay as recorded, so
+    turns are stored where they happened; what the sidecar waits for runs from their arrival: a turn is counted 5 s
+    after its last part, an incomplete one after a minute. Sending the same recording again changes nothing: its events
+    are known. The file is checked first, so that all of it is sent or nothing.
     """
-    check(file)
-    sent = send(file, to, speed=speed)
-    typer.echo(f"sent {sent.events} events in {sent.lines} batches to {to}")
+    recording, receiver = arguments.file("FILE", file), arguments.otlp_address("--to", to)
+    factor, seconds = arguments.number("--speed", speed, 0, 1e6), arguments.number("--wait", wait, 0, 1e6)
+    arguments.http_address("--address", address)
+    check(recording)
+    sent = send(recording, receiver, speed=factor)
+    typer.echo(f"sent {sent.events} events in {sent.lines} batches to {receiver}")
     if sent.rejected:
         typer.echo(f"{sent.rejected} records were rejected: {sent.message}", err=True)
-    if wait:
-        _wait(address, wait)
+    if seconds:
+        _wait(address, seconds)

@@ -11,19 +11,29 @@ from typing import Final
 
 import turnscope.proxy
 from turnscope.emit.settings import ENDPOINT, SettingsError, read
+from turnscope.model import shown
 
 HELP: Final = f"""\
 Usage: turnscope run SCRIPT [ARGS]...
        turnscope run -m MODULE [ARGS]...
        turnscope run COMMAND [ARGS]...
 
-  Run a Python proxy with the hook around it. SCRIPT is a file, MODULE what "python -m" takes, COMMAND a Python
-  program on the PATH, such as uvicorn. It runs as it would without turnscope; processes it starts are watched too.
+  Run a Python proxy with the hook around it: what each client request did at the proxy, and its session, then reach the
+  sidecar. Nothing in the proxy is changed, and its answers stay as they are, byte by byte.
 
-  {ENDPOINT}, e.g. grpc://127.0.0.1:4317, says where the sidecar listens; without it the script runs unwatched.
+  SCRIPT is a file, MODULE what "python -m" takes, COMMAND a Python program on the PATH, such as uvicorn. It runs as it
+  would without turnscope, with all ARGS; processes that it starts are watched too.
+
+  {ENDPOINT}=grpc://127.0.0.1:4317 turnscope run proxy.py --port 8000
+
+  {ENDPOINT} says where the sidecar ('turnscope serve') listens; without it the script runs unwatched.
   Spans go to your own backend when OTEL_* variables name one, or when the proxy sets a tracer provider.
+
+Options:
+  -h, --help  Show this message and exit.
 """
 AUTOLOAD: Final = Path(turnscope.proxy.__file__).parent / "autoload"
+_ARCHIVE: Final = b"PK"
 _OTEL_AUTO: Final = "opentelemetry.instrumentation.auto_instrumentation"
 
 
@@ -43,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.flush()
         os.execve(command[0], command, environment)
     except OSError as error:
-        complaint = f"cannot start {arguments[0]} ({error.strerror}): is it a Python script or a program?"
+        complaint = f"cannot start {shown(arguments[0])} ({error.strerror}): is it a Python script or a program?"
     except (RunError, SettingsError) as error:
         complaint = str(error)
     sys.stderr.write(f"turnscope: {complaint}\n")
@@ -52,17 +62,44 @@ def main(arguments: Sequence[str]) -> int:
 
 def command_line(arguments: Sequence[str]) -> list[str]:
     """The program to start and its arguments. RunError when there is none."""
-    if not arguments or arguments == ["-m"]:
+    module = arguments[:1] == ["-m"]
+    if not (arguments[1:2] if module else arguments[:1]) or not arguments[int(module)].strip():
         raise RunError("run needs the script to run, e.g. turnscope run proxy.py --port 8000.")
     script = arguments[0]
-    if script == "-m" or Path(script).exists():
+    if module:
+        return [sys.executable, *arguments]
+    if _exists(script):
+        _check_script(script)
         return [sys.executable, *arguments]
     # As in an activated environment: the commands beside this Python first.
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     program = None if os.sep in script else shutil.which(script, path=places)
     if program is None:
-        raise RunError(f"there is no file {Path(script).absolute()} and no command {script}: check the path.")
+        raise RunError(f"there is no file {shown(script)} in {Path.cwd()} and no such command: check the path.")
     return [program, *arguments[1:]]
+
+
+def _exists(script: str) -> bool:
+    try:
+        return Path(script).exists()
+    except OSError:  # too long to be a path
+        return False
+
+
+def _check_script(script: str) -> None:
+    """RunError when Python cannot run what is there: it takes scripts, archives, and folders with a main program."""
+    path = Path(script).absolute()
+    if path.is_dir():
+        if not (path / "__main__.py").is_file():
+            raise RunError(f"{path} is a folder and has no __main__.py: name the script in it.")
+        return
+    try:
+        with path.open("rb") as file:
+            begin = file.read(1024)
+    except OSError as error:
+        raise RunError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
+    if b"\0" in begin and not begin.startswith(_ARCHIVE) and path.suffix != ".pyc":
+        raise RunError(f"{path} is no Python script: name the proxy's script, or a command on the PATH.")
 
 
 def with_hook(environment: Mapping[str, str]) -> dict[str, str]:

@@ -15,10 +15,12 @@ _LOG: Final = logging.getLogger("turnscope")
 
 
 def _serve(settings: Settings) -> None:
-    """Run the sidecar: take in what the hooks send, and give metrics, turn traces and the store.
+    """Run the sidecar: it takes in what the hooks in engines and proxy send, and gives metrics, traces and a store.
 
-    Point hooks at it with TURNSCOPE_ENDPOINT=http://HOST:4317, Prometheus at http://HOST:9464/metrics. Everything
-    received is on disk before it is acknowledged, so it may be stopped and started at any time.
+    Start engines and proxy with TURNSCOPE_ENDPOINT=grpc://HOST:4317, point Prometheus at http://HOST:9464/metrics, and
+    ask 'turnscope doctor' whether all is well. The defaults suit one machine; each option may also be given by its
+    environment variable. It runs until Ctrl-C. Everything received is on disk before it is acknowledged, so it may be
+    stopped and started at any time.
     """
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"

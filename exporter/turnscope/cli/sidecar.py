@@ -13,14 +13,15 @@ import msgspec
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.assembly.settings import SECOND
 from turnscope.catalog import METRICS
-from turnscope.cli.errors import Sorry, port_taken
+from turnscope.cli.errors import Sorry
+from turnscope.cli.ports import cannot_listen
 from turnscope.config import Settings, split_address, split_pairs
 from turnscope.decode import jsonlines
 from turnscope.journal import checkpoint as checkpoints
-from turnscope.journal.folder import JournalUnavailable
+from turnscope.journal.folder import JournalUnavailable, cannot_write
 from turnscope.journal.journal import Journal
 from turnscope.journal.unreadable import DAMAGED
-from turnscope.model import Event, ExporterStatus, SystemStatus
+from turnscope.model import Event, ExporterStatus, SystemStatus, shown
 from turnscope.outputs import exposition, http
 from turnscope.outputs.metrics import MetricState
 from turnscope.outputs.otlp import BadEndpoint, trace_sender
@@ -34,6 +35,7 @@ from turnscope.receivers.fabric import Collector
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
 from turnscope.store import StoreError, StoreWriter
+from turnscope.store.manifest import valid_writer
 
 _GRACE_S: Final = 5.0
 """For requests in progress, and again for queued traces, once the sidecar is told to stop."""
@@ -62,11 +64,14 @@ class Sidecar:
 
     def _listen(self, undo: ExitStack) -> None:
         settings = self._settings
+        self._traces = self._open_traces()
+        if self._traces is not None:
+            undo.callback(self._traces.close, _GRACE_S)
         host, port = split_address(settings.http)
         try:
             self._http = http.HttpServer(host, port)
-        except OSError as error:
-            raise port_taken(settings.http, error, "--http") from None
+        except OSError:
+            raise cannot_listen(settings.http, "--http") from None
         undo.callback(self._http.stop)
         intake = LogsIntake(self._accept, self.metrics.add, max_bytes=settings.max_message_bytes)
         digest_key = self._load_digest_key()
@@ -74,8 +79,8 @@ class Sidecar:
             self._otlp = GrpcLogs(
                 intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes, digest_key=digest_key
             )
-        except OSError as error:
-            raise port_taken(settings.otlp_grpc, error, "--otlp-grpc") from None
+        except OSError:
+            raise cannot_listen(settings.otlp_grpc, "--otlp-grpc") from None
         undo.callback(self._otlp.stop, 0)
 
     def _load_digest_key(self) -> str:
@@ -96,6 +101,10 @@ class Sidecar:
 
     def _keep(self, undo: ExitStack) -> None:
         settings = self._settings
+        if not valid_writer(settings.store_writer):
+            raise Sorry(
+                f"--store-writer: {shown(settings.store_writer)} is no name: use letters, digits and _ . - only"
+            )
         try:
             self._journal = Journal(
                 settings.journal_dir,
@@ -105,13 +114,12 @@ class Sidecar:
             )
         except JournalUnavailable as error:
             raise Sorry(str(error)) from None
+        except OSError as error:
+            raise Sorry(str(cannot_write(settings.journal_dir, error))) from None
         undo.callback(self._journal.close)
         recorder = self._open_recorder()
         if recorder is not None:
             undo.callback(recorder.close)
-        self._traces = self._open_traces()
-        if self._traces is not None:
-            undo.callback(self._traces.close, _GRACE_S)
         try:
             store = StoreWriter(settings.store_url, writer_id=settings.store_writer, now=time.time_ns)
         except StoreError as error:

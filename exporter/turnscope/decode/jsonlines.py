@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from turnscope.decode import codec
 from turnscope.model import Event
 
 _IDS: Final = {"traceId": 16, "spanId": 8}
+_ON_THE_WAY: Final = re.compile(r"Failed to parse (\S+) field: ")
 _OTHER_SIGNALS: Final = frozenset({"resourceSpans", "resourceMetrics", "resourceProfiles"})
 
 
@@ -42,7 +44,9 @@ def read(line: bytes) -> ExportLogsServiceRequest:
     """
     try:
         content = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise NotOtlp("values in it lie too deep in each other") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotOtlp(f"not JSON: {error}") from None
     if not isinstance(content, dict) or not (content.keys() & {"resourceLogs", *_OTHER_SIGNALS}):
         raise NotOtlp("JSON, but not OTLP: there is no resourceLogs in it")
@@ -53,8 +57,18 @@ def read(line: bytes) -> ExportLogsServiceRequest:
             for key in _IDS.keys() & record.keys():
                 record[key] = _base64_of(record[key], _IDS[key])
         return json_format.ParseDict(content, ExportLogsServiceRequest(), ignore_unknown_fields=True)
-    except (json_format.ParseError, AttributeError, TypeError) as error:
-        raise NotOtlp(f"JSON, but not OTLP logs: {error}") from None
+    except json_format.ParseError as error:
+        raise NotOtlp(f"JSON, but not OTLP logs: {_short(error)}") from None
+    except (AttributeError, TypeError):
+        raise NotOtlp("JSON, but not OTLP logs: a list or an object is where OTLP has something else") from None
+    except RecursionError:
+        raise NotOtlp("JSON, but not OTLP logs: values in it lie too deep in each other") from None
+
+
+def _short(error: Exception) -> str:
+    """What is wrong, and in which field: the parser names every field on the way to it, level by level."""
+    *_, field, what = ["", *_ON_THE_WAY.split(str(error))]
+    return f"{field}: {what[:200].rstrip('.')}".removeprefix(": ")
 
 
 def observed_ns(request: ExportLogsServiceRequest) -> int | None:

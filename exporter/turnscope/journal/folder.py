@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -12,6 +13,7 @@ from turnscope.journal import frames, records, segments, unreadable
 from turnscope.journal.segments import Position
 
 _LOG: Final = logging.getLogger(__name__)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class JournalUnavailable(Exception):
@@ -22,7 +24,7 @@ def cannot_write(folder: Path, error: OSError) -> JournalUnavailable:
     """The sentence for ``error``."""
     return JournalUnavailable(
         f"the journal in {folder} cannot be written ({error.strerror or error}): "
-        f"make room there or choose another --data-dir"
+        f"{'make room there' if error.errno in _NO_ROOM else 'check that path'} or choose another --data-dir"
     )
 
 
@@ -74,7 +76,7 @@ def _repair_one(folder: Path, number: int, path: Path) -> int | None:
         size = os.fstat(fd).st_size
         head = os.pread(fd, begin, 0)
         sound, last = begin, None
-        for record, end in frames.read(fd, begin, size, records.decode, records.BEGINS):
+        for record, end in records.read(fd, begin, size):
             if record is not None:
                 sound, last = end, record
         torn = sound < size and frames.unfinished(fd, sound, size)

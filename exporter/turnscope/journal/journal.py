@@ -253,8 +253,7 @@ class Journal:
                 following = min((n for n in self._ends if n > position.segment), default=end.segment)
             if stop is not None and position.offset < stop:
                 offset = position.offset
-                fd = self._fd(position.segment)
-                for record, offset in frames.read(fd, position.offset, stop, records.decode, records.BEGINS):
+                for record, offset in records.read(self._fd(position.segment), position.offset, stop):
                     if record is None:
                         self._keep_unreadable(position, offset)
                     position = Position(position.segment, offset)

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from turnscope.journal import frames
 from turnscope.model import AnyBody, Contribution, Emitter, Engine, Event
 
 
@@ -90,3 +91,9 @@ def decode(payload: bytes) -> Record | None:
         return _DECODER.decode(payload)
     except msgspec.MsgspecError:
         return None
+
+
+def read(fd: int, offset: int, end: int) -> Iterator[tuple[Record | None, int]]:
+    """Each record from ``offset`` up to ``end``, with the offset after it; None for a stretch that cannot be read."""
+    found: Iterator[tuple[Record | None, int]] = frames.read(fd, offset, end, decode, BEGINS)
+    return found

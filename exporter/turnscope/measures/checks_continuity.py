@@ -26,8 +26,8 @@ def digests_unlike(status: SystemStatus) -> Iterator[Finding]:
         where="turns",
         what=f"Of {total} turns {unlike} have digests that do not compare with those of the turn before them: what was "
         "computed twice, and what is of other text, is unknown.",
-        fix="Engines that send to different sidecars need the same TURNSCOPE_DIGEST_KEY. With one sidecar, prompts are "
-        "embeddings, too long, or more than the hook keeps up with.",
+        fix="Behind a collector, or with more than one sidecar, set the same TURNSCOPE_DIGEST_KEY on all engines. "
+        "Else prompts are embeddings, too long, or more than the hook keeps up with.",
     )
 
 

@@ -122,10 +122,10 @@ def direct_requests(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.NOTE,
             check="direct_requests",
             where="engines",
-            what=f"{direct} of {total} requests went straight to an engine of a pair: no proxy had them, and they named "
-            "no session. They are taken for warm-ups and health checks, and not counted as turns.",
-            fix="If clients' requests are among them, run the proxy that they come through with the hook (turnscope run "
-            f"proxy.py ...). {SESSION_ADVICE}",
+            what=f"{direct} of {total} requests went straight to an engine of a pair: no proxy had them, and they "
+            "named no session. They are taken for warm-ups and health checks, and not counted as turns.",
+            fix="If clients' requests are among them, run the proxy that they come through with the hook (turnscope "
+            f"run proxy.py ...). {SESSION_ADVICE}",
         )
 
 
@@ -138,8 +138,8 @@ def rejected_by_frontend(status: SystemStatus) -> Iterator[Finding]:
             check="rejected_by_frontend",
             where="engines' front end",
             what=f"{refused} turns were refused with a 4xx status before they reached an engine.",
-            fix="The answer's text says what it did not accept. If it is the conversation_id in the body, let clients send "
-            "the header X-Session-ID instead.",
+            fix="The answer's text says what it did not accept. If it is the conversation_id in the body, let clients "
+            "send the header X-Session-ID instead.",
         )
 
 

@@ -7,7 +7,7 @@ within one host. ``None`` always means "not measured", never zero.
 
 from __future__ import annotations
 
-from turnscope.model.advice import SESSION_ADVICE
+from turnscope.model.advice import SESSION_ADVICE, shown
 from turnscope.model.counted import (
     Contribution,
     Fact,
@@ -91,4 +91,5 @@ __all__ = [
     "Transfer",
     "Turn",
     "TurnAttempt",
+    "shown",
 ]

@@ -1,4 +1,4 @@
-"""What people are told to do, in the same words wherever it is said."""
+"""How people are told things: advice in the same words wherever it is given, and values as they are shown."""
 
 from __future__ import annotations
 
@@ -9,3 +9,9 @@ SESSION_ADVICE: Final = (
     "proxy and engines accept it."
 )
 """For turns without a session id. Strict front ends refuse a body field that they do not know."""
+
+
+def shown(value: str, *, most: int = 80) -> str:
+    """A value that somebody gave, for a sentence: in quotes, with what cannot be printed spelled out, and cut."""
+    cut = value if len(value) <= most else value[: most // 2]
+    return repr(cut) if cut == value else f"{cut + '...'!r} ({len(value)} characters)"

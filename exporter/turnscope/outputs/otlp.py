@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -14,7 +15,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
+from turnscope.model import shown
+
 TIMEOUT_S: Final = 10.0
+_SCHEMES: Final = ("", "grpc", "grpcs", "http", "https")
+_GRPC_SCHEMES: Final = ("grpc", "grpcs")
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+")
+"""A name, or an IP address; as ``urlsplit`` gives it."""
 _GRPC_PORT: Final = 4317
 _HTTP_PORT: Final = 4318
 _RETRY_GRPC: Final = frozenset(
@@ -57,7 +64,7 @@ class TraceSender(Protocol):
 
 def _shown(endpoint: str) -> str:
     """Without what stands before the @: it may be a password."""
-    return endpoint.rpartition("@")[2]
+    return shown(endpoint.rpartition("@")[2])
 
 
 def trace_sender(endpoint: str, headers: Mapping[str, str]) -> TraceSender:
@@ -66,20 +73,29 @@ def trace_sender(endpoint: str, headers: Mapping[str, str]) -> TraceSender:
     ``http://host:4317`` without a path is gRPC, as most of OpenTelemetry's documentation writes it; port 4318
     or a path means HTTP. Raises ``BadEndpoint``.
     """
-    wrong = BadEndpoint(f"{_shown(endpoint)!r} is not an OTLP endpoint: write it like http://127.0.0.1:{_GRPC_PORT}")
+    wrong = BadEndpoint(f"{_shown(endpoint)} is not an OTLP endpoint: write it like http://127.0.0.1:{_GRPC_PORT}")
     try:
         url = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
-        host, port = url.hostname, url.port
+        host, port = url.hostname or "", url.port
     except ValueError:
         raise wrong from None
-    if url.scheme not in ("", "grpc", "grpcs", "http", "https") or not host or " " in host:
+    # A bare word is more likely a slip than a host: without a scheme the port says that an address is meant.
+    if url.scheme not in _SCHEMES or not _HOST.fullmatch(host) or port == 0 or (not url.scheme and port is None):
         raise wrong
+    if "@" in url.netloc:
+        raise BadEndpoint(
+            f"{_shown(endpoint)} has a user or a password before its host: send that as a header, with "
+            "--export-otlp-headers"
+        )
+    if (url.scheme in _GRPC_SCHEMES and url.path.strip("/")) or url.query or url.fragment:
+        raise BadEndpoint(
+            f"{_shown(endpoint)} says more than an address and a path: write it like http://127.0.0.1:4317"
+        )
     secure = url.scheme in ("grpcs", "https")
     path = url.path.rstrip("/")
-    if url.scheme in ("grpc", "grpcs") or (not path and port != _HTTP_PORT):
+    if url.scheme in _GRPC_SCHEMES or (not path and port != _HTTP_PORT):
         return _Grpc(f"{host if ':' not in host else f'[{host}]'}:{port or _GRPC_PORT}", secure, headers)
-    scheme = "https" if secure else "http"
-    return _Http(f"{scheme}://{url.netloc.rpartition('@')[2]}{path or '/v1/traces'}", headers)
+    return _Http(f"{'https' if secure else 'http'}://{url.netloc}{path or '/v1/traces'}", headers)
 
 
 class _Grpc:

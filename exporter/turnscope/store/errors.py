@@ -36,7 +36,8 @@ class StoreBroken(StorePermanentError):
 
 def from_os(error: BaseException, doing: str, where: str) -> StoreError:
     """The store's error for one raised by the file system or by the object store's client."""
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    known = isinstance(error, OSError) and error.strerror
+    text = known or f"{type(error).__name__}: {error}".rstrip(": ")
     if isinstance(error, PermissionError):
         return StorePermanentError(
             f"Not allowed to {doing} {where} ({text}): give this user access or choose another store."

@@ -42,7 +42,7 @@ PAUSE_NEEDS: Final = "turn_id, session_id, previous_turn_id, started_ns, ended_n
 
 
 def pauses(turns: str, among: str) -> str:
-    """``hold_id, session_id, pause_ns`` for each of ``turns`` that left a hold: from its end to the next turn's start.
+    """``turn_id, hold_id, session_id, pause_ns`` of those of ``turns`` that left a hold: from their end to the next turn.
 
     The next turn, looked for in the table ``among``, is the one that continues it, or else the first of its session
     that began after it had ended. Turns are compared by their own times, which mostly are of one clock, the proxy's;
@@ -56,7 +56,7 @@ def pauses(turns: str, among: str) -> str:
     continued AS (
         SELECT previous_turn_id, min(started_ns) AS started_ns FROM {among}
         WHERE previous_turn_id IS NOT NULL GROUP BY previous_turn_id)
-    SELECT e.hold_id, e.session_id, CASE WHEN coalesce(b.started_ns, c.started_ns) IS NOT NULL
+    SELECT e.turn_id, e.hold_id, e.session_id, CASE WHEN coalesce(b.started_ns, c.started_ns) IS NOT NULL
         THEN greatest(0, least(b.started_ns, c.started_ns) - e.ended_ns) END AS pause_ns
     FROM ended e
     ASOF LEFT JOIN begun b ON e.session_id = b.session_id AND e.ended_ns < b.started_ns

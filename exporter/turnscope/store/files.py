@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -78,8 +79,10 @@ class LocalFiles:
 
     def names(self, folder: str) -> list[str]:
         try:
+            if self._root.exists() and not self._root.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "it is a file and no folder")
             if not os.access(self._root, os.R_OK | os.X_OK) and self._root.exists():
-                raise PermissionError(13, "Permission denied")
+                raise PermissionError(errno.EACCES, "Permission denied")
             found = (self._root / folder).rglob("*")
             return sorted(p.relative_to(self._root).as_posix() for p in found if p.is_file())
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, Final
 
 import duckdb
@@ -56,6 +57,10 @@ class StoreReader:
         """Let go of the connection."""
         self._connection.close()
         self._files.close()
+
+    def version(self) -> str:
+        """Another text whenever other files are listed: what was answered before may then have changed."""
+        return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
 
     def sessions(
         self,
