@@ -1,5 +1,5 @@
-"""What assembly remembers of the processes and engines that send events, and of their clocks: plain structs, part of the
-checkpoint."""
+"""What assembly remembers of the processes and engines that send events, and of their clocks: plain structs, part of
+the checkpoint."""
 
 from __future__ import annotations
 
