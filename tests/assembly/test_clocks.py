@@ -108,7 +108,7 @@ def test_two_clocks_that_were_never_compared_are_so_by_a_third_or_not_at_all() -
 
 
 def _clock() -> Any:
-    from turnscope.assembly.state import ClockState
+    from turnscope.assembly.sources import ClockState
 
     return ClockState(host="h", last_ns=0, mono_ns=0, wall_ns=0)
 

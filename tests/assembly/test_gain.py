@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
+from tests.assembly.talk import Talk, message
 from tests.builders import MS, SECOND, D, P, Pair, Process, read
 from turnscope.assembly.gain import suspect_tokens
 from turnscope.assembly.rate import ENOUGH
@@ -119,11 +120,34 @@ def test_tokens_under_suspicion_spare_nothing_and_their_time_is_lost() -> None:
     assert run.count("fetch_loss_seconds_total", "prefill-0") == 0.04
 
 
-def test_where_the_suspect_tokens_were_counted_the_others_still_spare_compute() -> None:
-    class Counted(Turn, kw_only=True):
-        suspect_tokens: int | None = None
+def talking(pair: Pair, cut: int) -> list[Event]:
+    """Two turns of one session on an engine that is known; the second's prompt leaves out the first ``cut`` tokens of
+    the answer, and both are told by digests."""
+    talk, system = Talk(pair), message(1000, salt=1)
+    first, told = talk.turn("1", system, 600, at_ms=300_000, first=True)
+    prompt = [*system, *talk.answers["1"][cut:], *message(50, salt=2)]
+    second, more = talk.turn("2", prompt, at_ms=305_000, given=pair.handle("1", 1599))
+    return [*learnt(pair), *first, *second, *told, *more, *pair.beats(305_000)]
 
-    row = Counted(turn_id="t", started_ns=0, fetched_tokens=1000, suspicions=["kv_mismatch"], suspect_tokens=300)
+
+def test_the_tokens_before_a_divergence_that_digests_found_still_spare_compute() -> None:
+    run = Run().feed(talking(Pair(), cut=400)).wait()
+    turn = run.turns()["p2"]
+    assert (turn.suspicions, turn.fetched_tokens) == (["kv_mismatch"], 1250)
+    good = 1250 - (turn.suspect_tokens or 0)
+    assert 700 <= good <= 1000
+    assert turn.net_gain_ns == pytest.approx((good * TOKEN_MS - 40) * MS, rel=0.02)
+
+
+def test_what_was_read_after_release_spares_nothing_though_digests_find_no_other_text() -> None:
+    pair = Pair()
+    events = [*talking(pair, cut=0), *pair.expired("d1", 304_000), *pair.late_notice("d1", 305_110)]
+    turn = Run().feed(events).wait().turns()["p2"]
+    assert (turn.suspicions, turn.suspect_tokens, turn.net_gain_ns) == (["read_after_release"], 0, -40 * MS)
+
+
+def test_without_a_count_a_suspicion_is_of_all_that_was_fetched() -> None:
+    row = Turn(turn_id="t", started_ns=0, fetched_tokens=1000, suspicions=["kv_mismatch"], suspect_tokens=300)
     assert suspect_tokens(row) == 300
     assert suspect_tokens(msgspec.structs.replace(row, suspect_tokens=None)) == 1000
     assert suspect_tokens(Turn(turn_id="t", started_ns=0, fetched_tokens=1000)) == 0

@@ -88,6 +88,25 @@ def test_the_token_law_holds_for_every_turn_and_every_revision(data: st.DataObje
     assert all(legal(Path(turn.path), Reason(turn.reason)) for turn in turns)
 
 
+def latency_adds_up(turn: Turn) -> bool:
+    parts = [getattr(turn, name) for name in turn.__struct_fields__ if name.startswith("ttft_") and name != "ttft_ns"]
+    known = [part for part in parts if part is not None]
+    return (
+        sum(known) == (turn.ttft_ns or 0) and min(known, default=0) >= 0 and bool(known) == (turn.ttft_ns is not None)
+    )
+
+
+@many
+@given(st.data())
+def test_the_parts_of_every_time_to_first_token_add_up_and_a_gain_is_in_its_interval(data: st.DataObject) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    facts = arrive(Assembler(AssemblySettings()), events, data.draw(pauses(len(events))))
+    turns = [fact.turn for fact in facts if fact.turn is not None]
+    assert [turn for turn in turns if not latency_adds_up(turn)] == []
+    gains = [(t.net_gain_low_ns, t.net_gain_ns, t.net_gain_high_ns) for t in turns if t.net_gain_ns is not None]
+    assert [gain for gain in gains if None in gain or list(gain) != sorted(gain, key=lambda ns: ns or 0)] == []
+
+
 @many
 @given(st.data())
 def test_what_events_say_at_once_is_possible_evidence(data: st.DataObject) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from tests.assembly.hosts import B, Host, apart, conversation
 from tests.assembly.run import Run
-from tests.builders import D, P, Pair, Process, read
+from tests.builders import SECOND, D, P, Pair, Process, read
 from turnscope.model import Event
 from turnscope.semconv import Direction, TransferState
 
@@ -100,3 +101,16 @@ def test_a_suspicion_that_later_facts_refute_is_withdrawn_and_never_taken_back()
     assert run.count("turns_reclassified_total", "reverse_fetch", "recompute") == 1
     assert run.count("turns_total", "prefill-0", "reverse_fetch", "none") == 2
     assert run.count("late_facts_total", "turn") == 1
+
+
+def test_hosts_whose_clocks_are_set_apart_make_no_stale_handle_and_hide_none() -> None:
+    faithful = Run().feed_moved(conversation(Pair()), apart(Pair())).wait()
+    assert faithful.count("suspicions_total") == 0
+    pair = Pair()
+    third = pair.turn("3", at_ms=9000, prompt=1700, fetched=1599, given=pair.handle("1", 1599))
+    events = [*two_turns(pair), *without_d_s_release(pair, third)]
+    for hours in (-5, 0, 5):
+        late = Host(name="b", boot_ns=B.boot_ns, wall_ns=hours * 3600 * SECOND)
+        run = Run().feed_moved(events, apart(pair, b=late)).wait()
+        assert run.turns()["p2"].suspicions == []
+        assert run.turns()["p3"].suspicions == ["duplicate_handle", "stale_handle"]

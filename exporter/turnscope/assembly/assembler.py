@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import Final
 
 import msgspec
 
 from turnscope.assembly import counts, status
+from turnscope.assembly.agenda import Agenda
 from turnscope.assembly.attribution import Attribution
 from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
@@ -24,7 +24,8 @@ from turnscope.assembly.matching import Matching, NoMatch
 from turnscope.assembly.moments import moment
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import EmitterState, Idle, State, TurnState
+from turnscope.assembly.sources import EmitterState, Idle
+from turnscope.assembly.state import State, TurnState
 from turnscope.assembly.stuck import Standstill
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.taint import Taint
@@ -76,7 +77,7 @@ class Assembler:
         self._turns = Turns(state, settings, self._emitters)
         self._settler = Settler(state, settings, self._engines, self._clocks)
         self._holds = Holds(state, settings, self._engines, self._settler, self._turns)
-        self._matching = Matching(state, self._turns)
+        self._matching = Matching(state, self._turns, self._settler)
         self._digests = Digests(state, settings)
         self._taint = Taint(state)
         continuity = Continuity(self._settler, self._digests, self._taint)
@@ -99,8 +100,8 @@ class Assembler:
             attribution,
             self._clocks,
         )
-        self._due: list[tuple[int, str, str]] = []
-        self._queued: dict[tuple[str, str], int] = {}
+        self._agenda = Agenda()
+        self._push = self._agenda.push
         for turn in state.turns.values():
             self._push(turn.due_ns, TURN, turn.turn_id)
         for hold in state.holds.values():
@@ -249,39 +250,20 @@ class Assembler:
         self._closing.settle()
         prefill = self._matching.prefill_of(turn)
         if prefill is not None:
-            self._hand_over(turn, prefill, now_ns)
+            self._matching.hand_over(turn, prefill)
+            self._joined(turn, prefill, now_ns)
             return
         match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
         if isinstance(match, TurnState):
-            self._merge(turn, match, now_ns)
+            self._matching.merge(turn, match)
+            self._joined(turn, match, now_ns)
         elif match is NoMatch.AMBIGUOUS:
             self._closing.drop_attempt(turn)
         else:
             self._closing.close_turn(turn)
         self._closing.settle()
 
-    def _merge(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        """An attempt that did not name its P leg, and the leg that it turned out to have been."""
-        attempt = turn.attempt
-        assert attempt is not None
-        target.attempt, target.attempt_clock = attempt, turn.attempt_clock
-        self._settler.attempt(target, attempt, turn.last_ns)
-        self._join(turn, target, now_ns)
-
-    def _hand_over(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        """A request to D that was handed nothing, and the turn that it made the answer of."""
-        assert turn.prefill is not None
-        for leg in (turn.prefill, *turn.samples):
-            self._turns.add_decode(target, leg)
-        if target.attempt is None:
-            target.attempt, target.attempt_clock = turn.attempt, turn.attempt_clock
-        self._join(turn, target, now_ns)
-
-    def _join(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        del self._state.turns[turn.turn_id]
-        target.join = "inferred"
-        self._turns.reopen(target)
-        self._settler.forget(turn.turn_id)
+    def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
         self._closing.dirty.add(target.turn_id)
         if target.counted:
             target.late = True
@@ -331,22 +313,9 @@ class Assembler:
         self._run(now_ns)
         self._emitters.flush()
 
-    def _push(self, due_ns: int | None, kind: str, key: str) -> None:
-        """Look at it no later than ``due_ns``: one that is queued for an earlier time is queued again then."""
-        if due_ns is None:
-            return
-        queued = self._queued.get((kind, key))
-        if queued is None or due_ns < queued:
-            self._queued[kind, key] = due_ns
-            heapq.heappush(self._due, (due_ns, kind, key))
-
     def _run(self, now_ns: int) -> None:
         """Everything due until ``now_ns``, each at its own time, so that ticks make no difference."""
-        while self._due and self._due[0][0] <= now_ns:
-            due_ns, kind, key = heapq.heappop(self._due)
-            if self._queued.get((kind, key)) != due_ns:
-                continue
-            del self._queued[kind, key]
+        for due_ns, kind, key in self._agenda.until(now_ns):
             self._state.now_ns = due_ns
             if kind == TURN:
                 turn = self._state.turns.get(key)

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from turnscope.assembly.moments import Moment, clock_of
-from turnscope.assembly.state import ClockState, EmitterState, HoldState, Leg, Offset, State, TurnState
+from turnscope.assembly.sources import ClockState, EmitterState, Offset
+from turnscope.assembly.state import HoldState, Leg, State, TurnState
 from turnscope.assembly.tokens import FINISHED
 from turnscope.assembly.turns import decode
 from turnscope.model import Attempt, ClockStatus, Event, SteppedClock

@@ -15,7 +15,8 @@ from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import Ended, HoldState, State, TurnState
+from turnscope.assembly.sources import Ended
+from turnscope.assembly.state import HoldState, State, TurnState
 from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_handover, note_reason
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.turns import Turns, anchored, given_handle

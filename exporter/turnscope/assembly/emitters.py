@@ -8,7 +8,8 @@ from typing import Final
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.sequence import Arrival, Sequence
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, Idle, State
+from turnscope.assembly.sources import EmitterState, Idle
+from turnscope.assembly.state import State
 from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import EngineState, Event, Heartbeat
 from turnscope.semconv import request_of

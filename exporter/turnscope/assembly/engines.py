@@ -9,7 +9,8 @@ import msgspec
 
 from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EngineState, Start, State
+from turnscope.assembly.sources import EngineState, Start
+from turnscope.assembly.state import State
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Engine, Event, Heartbeat
 from turnscope.model import EngineState as EngineStarted

@@ -9,7 +9,8 @@ from turnscope.assembly.emitters import Emitters, emitter_kind
 from turnscope.assembly.engines import SCHEDULER, Engines
 from turnscope.assembly.held import Held, held_now
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, StandsStill, State, TurnState
+from turnscope.assembly.sources import EmitterState
+from turnscope.assembly.state import StandsStill, State, TurnState
 from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import Sample
 from turnscope.semconv import HoldKind

@@ -7,7 +7,8 @@ from typing import Final
 
 from turnscope.assembly.evidence import fetch_reads
 from turnscope.assembly.rate import ENOUGH, Prefill, fit, keep
-from turnscope.assembly.state import EngineState, TurnState
+from turnscope.assembly.sources import EngineState
+from turnscope.assembly.state import TurnState
 from turnscope.assembly.tokens import FINISHED, LOAD_FAILED
 from turnscope.model import Turn
 from turnscope.semconv import Leg, Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from turnscope.assembly.settler import started_ns
+from turnscope.assembly.settler import Settler, started_ns
 from turnscope.assembly.state import State, TurnState
 from turnscope.assembly.turns import Turns, hold_id, names_in
 from turnscope.model import Attempt
@@ -23,9 +23,10 @@ class NoMatch(Enum):
 class Matching:
     """A match must be the only one; of several attempts of one client request, each gets its leg in their order."""
 
-    def __init__(self, state: State, turns: Turns) -> None:
+    def __init__(self, state: State, turns: Turns, settler: Settler) -> None:
         self._state = state
         self._turns = turns
+        self._settler = settler
 
     def needed(self, turn: TurnState) -> bool:
         """Whether this is an attempt that no engine's identity joins to a leg."""
@@ -61,6 +62,29 @@ class Matching:
             if len(alone) == len(prefills) == 1 and not prefills[0].decodes:
                 return prefills[0]
         return None
+
+    def merge(self, turn: TurnState, target: TurnState) -> None:
+        """An attempt that did not name its P leg, and the leg that it turned out to have been."""
+        attempt = turn.attempt
+        assert attempt is not None
+        target.attempt, target.attempt_clock = attempt, turn.attempt_clock
+        self._settler.attempt(target, attempt, turn.last_ns)
+        self._join(turn, target)
+
+    def hand_over(self, turn: TurnState, target: TurnState) -> None:
+        """A request to D that was handed nothing, and the turn that it made the answer of."""
+        assert turn.prefill is not None
+        for leg in (turn.prefill, *turn.samples):
+            self._turns.add_decode(target, leg)
+        if target.attempt is None:
+            target.attempt, target.attempt_clock = turn.attempt, turn.attempt_clock
+        self._join(turn, target)
+
+    def _join(self, turn: TurnState, target: TurnState) -> None:
+        del self._state.turns[turn.turn_id]
+        target.join = "inferred"
+        self._turns.reopen(target)
+        self._settler.forget(turn.turn_id)
 
     def _by_name(self, attempt: Attempt) -> list[str]:
         return self._state.named.get(attempt.x_request_id, []) if attempt.x_request_id is not None else []

@@ -14,7 +14,8 @@ from turnscope.assembly.gauges import open_turns, standing_still
 from turnscope.assembly.held import Held, held_now
 from turnscope.assembly.learning import measurements
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, Ended, EngineState, State
+from turnscope.assembly.sources import EmitterState, Ended, EngineState
+from turnscope.assembly.state import State
 from turnscope.assembly.taint import cache_key
 from turnscope.assembly.tokens import LOAD_FAILED, reported
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, HeldStatus, Request, Transfer, Turn

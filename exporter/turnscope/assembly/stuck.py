@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import EmitterState, Idle, StandsStill, State, TurnState
+from turnscope.assembly.sources import EmitterState, Idle
+from turnscope.assembly.state import StandsStill, State, TurnState
 from turnscope.assembly.turns import Turns, turn_id
 from turnscope.model import Event, Stuck
 from turnscope.semconv import Direction, Role, StuckCause, TransferState
