@@ -26,7 +26,7 @@ def state() -> MetricState:
     samples = []
     for name, metric in METRICS.items():
         if metric.kind in (Kind.COUNTER, Kind.HISTOGRAM):
-            sets = list(label_sets(metric, ENGINES))
+            sets = list(label_sets(metric, ENGINES)) or [("seen",) * len(metric.labels)]
             state.declare(name, sets)
             state.add(name, sets[0], 0.25)
         else:

@@ -49,6 +49,10 @@ TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS)}
 def _arrow(hint: Any) -> pa.DataType:
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (a for a in get_args(hint) if a is not type(None))
+    if get_origin(hint) is list and issubclass(get_args(hint)[0], msgspec.Struct):
+        (part,) = get_args(hint)
+        hints = get_type_hints(part)
+        return pa.list_(pa.struct([pa.field(f.name, _arrow(hints[f.name])) for f in msgspec.structs.fields(part)]))
     return _ARROW[hint]
 
 
@@ -73,7 +77,14 @@ def to_arrow(table: Table, rows: Iterable[msgspec.Struct]) -> tuple[pa.Table, in
 
 def _columns(table: Table, rows: list[msgspec.Struct]) -> pa.Table:
     schema = table.schema
-    return pa.table([pa.array([getattr(r, f.name) for r in rows], f.type) for f in schema], schema=schema)
+    return pa.table([pa.array([_plain(getattr(r, f.name)) for r in rows], f.type) for f in schema], schema=schema)
+
+
+def _plain(value: Any) -> Any:
+    """A list of Structs as one of dicts."""
+    if isinstance(value, list) and value and isinstance(value[0], msgspec.Struct):
+        return [msgspec.structs.asdict(part) for part in value]
+    return value
 
 
 def _clean(row: msgspec.Struct) -> msgspec.Struct:

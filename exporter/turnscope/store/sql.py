@@ -14,7 +14,6 @@ _TYPES: Final = {
     pa.int64(): "BIGINT",
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
-    pa.list_(pa.string()): "VARCHAR[]",
 }
 FILES: Final = "read_parquet($%s, union_by_name = true, filename = true, hive_partitioning = false)"
 
@@ -32,8 +31,19 @@ def connect(*, memory: str, threads: int) -> Any:
 
 def create_empty(connection: Any, table: Table) -> None:
     """An empty table ``empty_<name>`` with today's columns, so that files of an older turnscope lack none."""
-    columns = ", ".join(f'"{field.name}" {_TYPES[field.type]}' for field in table.schema)
-    connection.execute(f"CREATE TABLE empty_{table.name} ({columns})")
+    connection.execute(f"CREATE TABLE empty_{table.name} ({_fields(table.schema)})")
+
+
+def _fields(fields: Any) -> str:
+    return ", ".join(f'"{field.name}" {_type(field.type)}' for field in fields)
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"{_type(kind.value_type)}[]"
+    if pa.types.is_struct(kind):
+        return f"STRUCT({_fields(kind.fields)})"
+    return _TYPES[kind]
 
 
 def rows(table: Table, parameter: str, *, any_file: bool) -> str:
