@@ -149,9 +149,10 @@ def settings_page() -> str:
 
 
 def _usage(parameter: Any) -> str:
-    """How it is typed: ``--port PORT``, ``FILE``."""
-    names = ", ".join(parameter.opts) if parameter.param_type_name == "option" else ""
-    return f"{names} {'' if getattr(parameter, 'is_flag', False) else parameter.metavar}{'...' if parameter.nargs < 0 else ''}".strip()
+    """How it is typed: ``--port PORT``, ``FILE...``."""
+    if parameter.param_type_name == "argument":
+        return f"{parameter.metavar}{'...' if parameter.nargs < 0 else ''}"
+    return ", ".join(parameter.opts) + ("" if parameter.is_flag else f" {parameter.metavar}")
 
 
 def commands_page() -> str:
@@ -163,10 +164,7 @@ def commands_page() -> str:
         command = group.commands[name]
         text = textwrap.dedent(command.help).replace("``", "`").strip()
         out.append(f"\n## `turnscope {name}`\n\n{text}\n")
-        rows = [
-            (f"`{_usage(p)}`", p.help or "")
-            for p in command.params
-        ]
+        rows = [(f"`{_usage(p)}`", p.help or "") for p in command.params]
         if rows:
             out.append("\n" + _table(("option", "what"), rows))
     for name in LIGHT:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from turnscope.model.advice import SESSION_ADVICE, shown
 from turnscope.model.counted import (
     Contribution,
+    Count,
     Fact,
     Final,
+    Gauge,
     Revision,
     Sample,
 )
@@ -51,6 +53,7 @@ __all__ = [
     "Attempt",
     "Body",
     "Contribution",
+    "Count",
     "Emitter",
     "EmitterStatus",
     "Engine",
@@ -60,6 +63,7 @@ __all__ = [
     "ExporterStatus",
     "Fact",
     "Final",
+    "Gauge",
     "Handle",
     "Heartbeat",
     "Hold",
