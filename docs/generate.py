@@ -201,10 +201,10 @@ def settings_page() -> str:
 
 
 def _usage(parameter: Any) -> str:
-    """How it is typed: ``--port PORT``, ``FILE``."""
-    names = ", ".join(parameter.opts) if parameter.param_type_name == "option" else ""
-    value = "" if getattr(parameter, "is_flag", False) else parameter.metavar
-    return f"{names} {value}{'...' if parameter.nargs < 0 else ''}".strip()
+    """How it is typed: ``--port PORT``, ``FILE...``."""
+    if parameter.param_type_name == "argument":
+        return f"{parameter.metavar}{'...' if parameter.nargs < 0 else ''}"
+    return ", ".join(parameter.opts) + ("" if parameter.is_flag else f" {parameter.metavar}")
 
 
 def commands_page() -> str:
