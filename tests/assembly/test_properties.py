@@ -15,6 +15,7 @@ from tests.assembly.streams import disorder, traffic
 from tests.builders import MS, SECOND
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS, label_sets, legal
+from turnscope.catalog.continuity import CONTINUITY
 from turnscope.model import Event, Fact, Final, Turn
 from turnscope.semconv import Path, Reason, Role
 
@@ -129,6 +130,23 @@ def test_each_key_is_final_once_and_nothing_is_ever_taken_back(data: st.DataObje
     assert min(add.value for final in finals for add in final.contributions) >= 0
 
 
+def _told_at_once(counted: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
+    """Without what continuity says. Of two turns that were given one handle within the same grace, the one judged
+    first decides what the other is compared with, so arrival decides between ``first_turn``, ``lengths`` and
+    ``unknown`` and with it how computed tokens are told apart; their sum is compared."""
+    out: Counter[tuple[str, ...]] = Counter()
+    for key, value in counted.items():
+        if key[0] in _OF_CONTINUITY:
+            continue
+        if key[0] == "turnscope_prompt_tokens_total" and key[2] in ("recomputed", "new"):
+            key = (key[0], key[1], "computed")
+        out[key] += value  # type: ignore[assignment]
+    return dict(out)
+
+
+_OF_CONTINUITY = {metric.name for metric in CONTINUITY}
+
+
 @many
 @given(st.data())
 def test_order_and_pauses_make_no_difference_to_what_is_counted_within_the_grace(data: st.DataObject) -> None:
@@ -137,7 +155,7 @@ def test_order_and_pauses_make_no_difference_to_what_is_counted_within_the_grace
     again = sorted(shuffled, key=lambda e: (e.mono_ns, e.emitter.id, e.seq))
     one = arrive(Assembler(AssemblySettings()), shuffled, within_grace(shuffled))
     other = arrive(Assembler(AssemblySettings()), again, within_grace(again))
-    assert totals(one) == totals(other)
+    assert _told_at_once(totals(one)) == _told_at_once(totals(other))
     late = [key for key in totals(one) if "late_facts" in key[0] or "reclassified" in key[0]]
     assert late == []
 

@@ -143,8 +143,8 @@ class Settler:
             return touched | {ref.turn_id for ref in self.attempts(turn.attempt).values()} - {turn.turn_id}
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
-        for handle in (*left_handles(turn), *([left] if left is not None else [])):
-            hold = hold_id(handle)
+        holds = [hold_id(handle) for handle in (*left_handles(turn), *([left] if left is not None else []))]
+        for hold in holds:
             if hold not in self._state.left_by:
                 self._state.left_by[hold] = turn.turn_id
                 touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
@@ -157,6 +157,9 @@ class Settler:
         elif session.source == ENGINE and source != CHAINED:
             session.source = source
         session.last_ns = max(session.last_ns, turn.last_ns)
+        if self._state.session_of.get(turn.turn_id) != key:
+            # Turns that name no session are of the one whose hold they were given.
+            touched |= {use.turn_id for hold in holds for use in self._state.uses.get(hold, ())}
         self._place(session, key, self._past(turn, started, left_id))
         if source == CHAINED and used is not None:
             touched |= self._adopt(self._state.left_by.get(used), key)
