@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     )
     grace_seconds: float = Field(5.0, ge=0, le=3600, description="From a turn being complete to its being counted.")
     stuck_seconds: float = Field(
-        300.0, gt=0, le=86400, description="A prefill request open for longer counts as stuck."
+        300.0, gt=0, le=86400, description="A request that takes no step for longer counts as stuck."
     )
     proxy_ttl_seconds: float = Field(
         450.0, gt=0, le=7 * 86400, description="How long your proxy keeps a handle for the next turn."
