@@ -98,7 +98,7 @@ class Settings(BaseSettings):
     )
     grace_seconds: float = _setting(5.0, "SECONDS", "From a turn being complete to its being counted.", ge=0, le=3600)
     stuck_seconds: float = _setting(
-        300.0, "SECONDS", "A prefill request open for longer counts as stuck.", gt=0, le=86400
+        300.0, "SECONDS", "A request that takes no step for longer counts as stuck.", gt=0, le=86400
     )
     proxy_ttl_seconds: float = _setting(
         450.0, "SECONDS", "How long your proxy keeps a handle for the next turn.", gt=0, le=7 * 86400

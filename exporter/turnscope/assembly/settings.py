@@ -21,7 +21,7 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     session_memory_ns: int = 4 * 3600 * SECOND
     """How long an idle session is remembered: after it a returning one begins anew."""
     stuck_ns: int = 300 * SECOND
-    """A prefill request that heartbeats list for longer is stuck."""
+    """A request that takes no step for longer, by its engine's heartbeats, is stuck."""
     alive_ns: int = 30 * SECOND
     """A process silent for longer counts as not there: nothing is awaited from it."""
     engine_lost_ns: int = 120 * SECOND
