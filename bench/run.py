@@ -22,6 +22,7 @@ from rich.table import Table
 
 BENCHMARKS = {
     "hook": "bench.hook_cost",
+    "digests": "bench.digest_cost",
     "assembly": "bench.assembly_speed",
     "pair": "live.bench_pair",
 }

@@ -92,7 +92,7 @@ def test_without_an_anchor_the_beginning_shared_is_known_to_within_a_chunk() -> 
     found = marks.common_prefix(held(ids[:2500]), digest(ids))
     assert found is not None
     assert found.high is None
-    assert 2500 - 200 < found.low <= 2500
+    assert 2500 - marks.LONGEST < found.low <= 2500
 
 
 def test_other_seeds_share_nothing_though_the_tokens_are_equal() -> None:
@@ -253,3 +253,72 @@ def test_marks_stand_for_everything_before_them_at_chunk_ends_too() -> None:
     assert not set(of_whole.values()) & set(of_other.values())
     assert of_part[1500] == marks.marks_of(digest(ids, anchor_tokens=1500))[1500]
     assert list(of_whole) == sorted(of_whole)
+
+
+def test_a_stop_that_the_other_has_not_is_where_they_differ_and_not_before() -> None:
+    keys = Keys(b"secret", [151_645])
+    ids = text(300)
+    one = digest([*ids, 151_645, *text(4000, 1)], keys=keys)
+    other = digest([*ids, 7, *text(4000, 1)], keys=keys)
+    found = marks.common_prefix(one, other)
+    assert found is not None
+    assert found.high is not None
+    assert found.low <= 300 < found.high
+
+
+def test_what_ends_chunks_again_and_again_makes_no_short_ones() -> None:
+    ending = [KEYS.classes.index(kind) for kind in (1, 2, 3)]
+    found = list(marks.chunks_of(digest(ending * 500)))
+    assert {chunk.end - chunk.start for chunk in found[:-1]} == {18}
+
+
+def test_short_messages_that_return_are_no_sign_of_anything_moved() -> None:
+    keys = Keys(b"secret", [151_645])
+    short = [151_645, 1, 2, 3]
+    earlier = digest([*text(500), *short * 20], keys=keys)
+    assert marks.seen_elsewhere(digest([*text(500, 1), *short * 20], keys=keys), [earlier]) == 0
+
+
+def test_what_returns_while_it_still_stands_in_its_place_was_not_displaced() -> None:
+    part, more = text(3000), text(1000, 1)
+    assert marks.seen_elsewhere(digest([*part, *more, *part]), [digest([*part, *more])]) == 0
+
+
+STOP = 151_645
+STOPPING = Keys(b"secret", [STOP])
+ENDING = [STOPPING.classes.index(kind) for kind in (1, 2, 3)]
+FEW = st.lists(st.sampled_from([*ENDING, STOP, 7, 9, 200]), max_size=900)
+"""Sequences in which chunks end often, for every reason there is."""
+
+
+@st.composite
+def with_media(draw: st.DrawFn, ids: list[int]) -> tuple[list[int], list[Media]]:
+    places = sorted(draw(st.lists(st.integers(0, max(0, len(ids) - 60)), max_size=3)))
+    return ids, [Media(place, draw(st.integers(1, 60)), draw(st.sampled_from("ab"))) for place in places]
+
+
+def meaning(ids: list[int], media: list[Media]) -> list[tuple[Any, ...]]:
+    """What each token stands for."""
+    return [
+        (token, *((m.identifier, n - m.offset) for m in sorted(media) if m.offset <= n < m.offset + m.tokens))
+        for n, token in enumerate(ids)
+    ]
+
+
+@given(data=st.data(), beginning=FEW, ends=st.tuples(FEW, FEW))
+def test_bounds_hold_whatever_ends_chunks_and_wherever_media_stand(
+    data: st.DataObject, beginning: list[int], ends: tuple[list[int], list[int]]
+) -> None:
+    (one, media), (other, others) = (data.draw(with_media([*beginning, *end])) for end in ends)
+    if data.draw(st.booleans()):
+        others = [m for m in media if m.offset + m.tokens <= len(other)]
+    anchors = data.draw(st.tuples(st.none() | st.integers(0, 1800), st.none() | st.integers(0, 1800)))
+    found = marks.common_prefix(
+        digest(one, keys=STOPPING, media=media, anchor_tokens=anchors[0]),
+        digest(other, keys=STOPPING, media=others, anchor_tokens=anchors[1]),
+    )
+    assert found is not None
+    pairs = zip(meaning(one, media), meaning(other, others), strict=False)
+    first = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
+    assert found.low <= (min(len(one), len(other)) if first is None else first)
+    assert found.high is None or (first is not None and first < found.high)

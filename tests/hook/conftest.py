@@ -16,7 +16,7 @@ from turnscope.hook.plugin import load
 
 SCHEDULER = "vllm.v1.core.sched.scheduler"
 FACTORY = "vllm.distributed.kv_transfer.kv_connector.factory"
-VARIABLES = ("ENDPOINT", "OFF_FILE", "ENGINE_NAME", "GENERATION", "HEARTBEAT_SECONDS")
+VARIABLES = ("ENDPOINT", "OFF_FILE", "ENGINE_NAME", "GENERATION", "HEARTBEAT_SECONDS", "DIGESTS", "DIGEST_KEY")
 
 
 class FakeVllm:

@@ -81,8 +81,8 @@ class Request:
         self.status = RequestStatus.WAITING
         self.events: list[Any] = []
         self.kv_transfer_params = params
-        self.prompt_token_ids: list[int] | None = list(range(prompt))
-        self.prompt_is_token_ids: list[bool] | None = None
+        self.prompt_token_ids = list(range(prompt))
+        self.prompt_embeds: Any = None
         self.num_prompt_tokens = prompt
         self._output_token_ids: list[int] = []
         self._all_token_ids = list(range(prompt))

@@ -16,13 +16,16 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
     add_LogsServiceServicer_to_server,
 )
 
+from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.model import Event
-from turnscope.semconv import DIGEST_KEY
 
 
 class Receiver(LogsServiceServicer):  # type: ignore[misc]
-    """Keeps the events it got, once each; ``refuse`` is the status it answers with instead."""
+    """Keeps the events it got, once each; ``refuse`` is the status it answers with instead.
+
+    Hooks that ask, saying what is in ``asked``, are given ``digest_key``.
+    """
 
     def __init__(self) -> None:
         self.port = 0
@@ -32,17 +35,14 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         self.raw: list[bytes] = []
         """Every batch as it came."""
         self.refuse: grpc.StatusCode | None = None
-        self.key: str | None = None
-        """Given to hooks that ask for one."""
+        self.digest_key: str | None = None
+        self.asked: set[str] = set()
         self._lock = threading.Lock()
         self._seen: set[tuple[str, int]] = set()
 
     def Export(self, request: ExportLogsServiceRequest, context: Any) -> ExportLogsServiceResponse:
         if self.refuse is not None:
             context.abort(self.refuse, "not now")
-        asked = DIGEST_KEY in dict(context.invocation_metadata())
-        if self.key is not None and asked:
-            context.set_trailing_metadata(((DIGEST_KEY, self.key),))
         decoded = codec.decode(request)
         with self._lock:
             for event in decoded.events:
@@ -52,6 +52,11 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
             self.rejected += decoded.rejected
             self.batches.append(len(decoded.events))
             self.raw.append(request.SerializeToString())
+        asked = dict(context.invocation_metadata()).get(semconv.DIGEST_KEY)
+        if asked is not None:
+            self.asked.add(asked)
+            if self.digest_key is not None:
+                context.set_trailing_metadata(((semconv.DIGEST_KEY, self.digest_key),))
         return ExportLogsServiceResponse()
 
     def bodies(self, kind: type[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from turnscope.hook.identity import DigestFacts, digest_facts
 from turnscope.marks import Keys, Media, Shared, common_prefix
 from turnscope.marks import digest as made
 from turnscope.marks import seed as seeded
-from turnscope.model import Digest
+from turnscope.model import Body, Digest
 from turnscope.semconv import Leg
 
 SECRET = "a secret of many characters"
@@ -57,8 +57,13 @@ class Hashing:
 
     def work(self) -> list[Digest]:
         """Hash what waits; the digests of it."""
+        return [event for event in self.events() if isinstance(event, Digest)]
+
+    def events(self) -> list[Body]:
+        """All events, in the background's order: what has ended, and then the digests of that."""
+        ended = self.watched.events()
         self.digests.work(self._pause)
-        return [event for event in self.watched.events() if isinstance(event, Digest)]
+        return ended + self.watched.events()
 
     def of(self, request: fakes.Request, **how: Any) -> Digest:
         self.end(request, **how)
@@ -186,7 +191,7 @@ def test_one_model_is_the_same_under_any_path_and_another_shape_is_another() -> 
     assert digest_facts(config(num_hidden_layers=4)).model != digest_facts(config()).model
 
 
-@pytest.mark.parametrize(("said", "stops"), [(None, ()), (7, (7,)), ([9, 7], (7, 9)), ([None, -1, "x"], ())])
+@pytest.mark.parametrize(("said", "stops"), [(None, ()), (7, (7,)), ([9, 7], (7, 9)), ([None, -1, "x", 2**32], ())])
 def test_the_ids_that_end_a_message_are_the_models(said: Any, stops: tuple[int, ...]) -> None:
     assert digest_facts(config(eos_token_id=said)).stops == stops
 
@@ -201,12 +206,10 @@ def unverifiable(digest: Digest) -> str | None:
     return digest.unverifiable
 
 
-def test_embeddings_are_unverifiable_alone_and_among_tokens() -> None:
-    hashing = Hashing()
-    alone, mixed = fakes.Request(prompt=100), fakes.Request(prompt=100)
-    alone.prompt_token_ids = None
-    mixed.prompt_is_token_ids = [True] * 99 + [False]
-    assert [unverifiable(hashing.of(request)) for request in (alone, mixed)] == ["prompt_embeds"] * 2
+def test_a_prompt_with_embeddings_in_it_is_unverifiable() -> None:
+    request = fakes.Request(prompt=100)
+    request.prompt_embeds = object()
+    assert unverifiable(Hashing().of(request)) == "prompt_embeds"
 
 
 def test_media_without_content_names_are_unverifiable_and_text_beside_them_is_not() -> None:
@@ -229,6 +232,17 @@ def test_what_are_no_token_ids_is_unverifiable() -> None:
     strange._all_token_ids[50] = -1
     del short._all_token_ids[-10:]
     assert [unverifiable(hashing.of(request)) for request in (strange, short)] == ["strange_ids"] * 2
+
+
+def test_an_engine_whose_requests_do_not_tell_it_all_still_has_its_requests_told() -> None:
+    hashing, request = Hashing(), fakes.Request(prompt=100)
+    del request.mm_features
+    hashing.end(request)
+    events = hashing.events()
+    assert [type(event).__name__ for event in events] == ["Request", "Digest"]
+    assert unverifiable(events[1]) == "unsupported"  # type: ignore[arg-type]
+    assert hashing.watched.guard.errors == 0
+    assert hashing.digests.waiting_tokens == 0
 
 
 # --- what waits ---------------------------------------------------------------------------------------
@@ -303,6 +317,7 @@ def test_a_request_is_gone_while_its_tokens_wait_and_they_go_when_they_are_hashe
 def test_switching_off_lets_go_of_what_waits() -> None:
     hashing = Hashing()
     hashing.end(fakes.Request(prompt=400))
+    hashing.watched.events()
     hashing.watched.watch.forget()
     assert hashing.digests.waiting_tokens == 0
     assert hashing.work() == []
@@ -325,8 +340,7 @@ def test_no_token_id_stands_in_any_event_of_a_request() -> None:
     ids = [1_000_003 + 7 * n for n in range(3000)]
     request._all_token_ids[:] = ids
     hashing.end(request, tokens=50, answer=held(3049))
-    hashing.digests.work(hashing._pause)
-    events = hashing.watched.events()
+    events = hashing.events()
     assert {type(event).__name__ for event in events} == {"Request", "Hold", "Digest"}
     sent = b"".join(msgspec.msgpack.encode(event) for event in events) + repr(events).encode()
     for number in ids:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.hook import fakes
 from tests.hook.conftest import FakeVllm
 from tests.hook.receiver import Receiver
-from turnscope.model import EngineState, Handle, Heartbeat, Hold, HoldUse, Request, Transfer
+from turnscope.hook.plugin import load
+from turnscope.marks import Keys, Shared, common_prefix
+from turnscope.model import Digest, EngineState, Handle, Heartbeat, Hold, HoldUse, Request, Transfer
 from turnscope.semconv import Direction, HoldKind, Leg, TransferState
 
 
@@ -77,3 +81,52 @@ def test_heartbeats_list_what_runs_and_the_last_number(hooked: FakeVllm, receive
     (state,) = receiver.bodies(EngineState)
     assert (state.state, state.wrapped) == ("started", ["scheduler"])
     assert sorted(event.seq for event in receiver.events) == list(range(1, len(receiver.events) + 1))
+
+
+def test_digests_of_what_d_holds_and_of_the_next_prompt_come_under_the_receivers_key(
+    hooked: FakeVllm, receiver: Receiver
+) -> None:
+    receiver.digest_key = "ab" * 32
+    p, d = (hooked.scheduler(fakes.vllm_config(role, engine_id=role)) for role in ("kv_producer", "kv_consumer"))
+    left = fakes.Request("d-r1", prompt=1000, params=None)
+    d.add_request(left)
+    d.schedule(left)
+    d.output(left, 200)
+    d.answer = True, fakes.handle("kv_consumer", "d-r1", remote_num_tokens=1199)
+    d.finish(left, fakes.RequestStatus.FINISHED_STOPPED)
+    following = fakes.Request("r2", prompt=1250, params=fakes.handle("kv_consumer", "d-r1"))
+    following._all_token_ids[1000:1199] = [1] * 199
+    p.add_request(following)
+    p.finish(following, fakes.RequestStatus.FINISHED_LENGTH_CAPPED)
+    receiver.wait_for(lambda: len(receiver.bodies(Digest)) == 2)
+
+    of = {digest.request_id: digest for digest in receiver.bodies(Digest)}
+    assert {digest.key_id for digest in of.values()} == {Keys(receiver.digest_key.encode()).id}
+    assert common_prefix(of["d-r1"], of["r2"]) == Shared(1199, None)
+
+
+def test_behind_a_receiver_that_gives_no_key_digests_say_so(hooked: FakeVllm, receiver: Receiver) -> None:
+    scheduler = hooked.scheduler(fakes.vllm_config(None))
+    request = fakes.Request("r1", prompt=100)
+    scheduler.add_request(request)
+    scheduler.finish(request, fakes.RequestStatus.FINISHED_ABORTED)
+    receiver.wait_for(lambda: len(receiver.bodies(Digest)) == 1)
+    assert receiver.bodies(Digest)[0].unverifiable == "no_key"
+    assert receiver.asked == {""}
+
+
+def test_switched_off_there_are_no_digests_and_nobody_is_asked_for_a_key(
+    vllm: FakeVllm, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNSCOPE_ENDPOINT", f"http://127.0.0.1:{receiver.port}")
+    monkeypatch.setenv("TURNSCOPE_HEARTBEAT_SECONDS", "0.3")
+    monkeypatch.setenv("TURNSCOPE_DIGESTS", "off")
+    load()
+    scheduler = vllm.scheduler(fakes.vllm_config(None))
+    request = fakes.Request("r1", prompt=100)
+    scheduler.add_request(request)
+    scheduler.finish(request, fakes.RequestStatus.FINISHED_ABORTED)
+    receiver.wait_for(lambda: len(receiver.bodies(Heartbeat)) >= 3)
+    assert len(receiver.bodies(Request)) == 1
+    assert receiver.bodies(Digest) == []
+    assert receiver.asked == set()

@@ -124,7 +124,7 @@ def test_messages_of_two_turns_are_recognised_and_without_the_key_are_not(proxy:
 
 
 def test_the_key_is_asked_of_the_sidecar(start: Start, sidecar: Receiver) -> None:
-    sidecar.key = "ab" * 32
+    sidecar.digest_key = "ab" * 32
     try:
         with start({}) as proxy:
             proxy.prefill.reset()
@@ -136,7 +136,7 @@ def test_the_key_is_asked_of_the_sidecar(start: Start, sidecar: Receiver) -> Non
                 if attempt.message_digests:
                     break
     finally:
-        sidecar.key = None
+        sidecar.digest_key = None
     assert keys - {""} == {Key(b"ab" * 32).id}
 
 

@@ -85,8 +85,8 @@ class Emitter:
                 self._off_check_ns = now_ns
                 self._follow_off_file()
             self._say_broken()
-            self._work()
             self._gather()
+            self._work()
             if not self._off and now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9:
                 self._heartbeat_ns = now_ns
                 self._beat()
@@ -99,6 +99,7 @@ class Emitter:
         """Say that the process goes away and send what is left, until monotonic ``deadline_ns``. Never raises."""
         with contextlib.suppress(Exception):
             self._state("stopping", None)
+            self._gather()
             self._work()
             self._gather()
             if not self._off:

@@ -38,6 +38,7 @@ class Encoder:
             self._pause()
             for start in range(0, len(same), SLICE):
                 request = self._with_resource(source)
+                self._pause()
                 records = request.resource_logs[0].scope_logs[0].log_records
                 for event in same[start : start + SLICE]:
                     kept = len(records)

@@ -50,7 +50,8 @@ def digest_facts(vllm_config: Any) -> DigestFacts:
 
 def _stops(config: Any) -> tuple[int, ...]:
     ids = getattr(config, "eos_token_id", None)
-    return tuple(sorted(n for n in (ids if isinstance(ids, list | tuple) else [ids]) if type(n) is int and n >= 0))
+    listed = ids if isinstance(ids, list | tuple) else [ids]
+    return tuple(sorted(n for n in listed if type(n) is int and 0 <= n < 2**32))
 
 
 def _media_told(model: Any, cache: Any) -> bool:

@@ -26,15 +26,22 @@ _SCHEDULED: Final = 2
 class _Added(NamedTuple):
     """Kept while a request runs: what the connector will change, and what the engine will take away."""
 
-    mono_ns: int
+    mono_ns: int | None
+    """None where the first of ``events`` says it."""
     do_remote_decode: Any
     do_remote_prefill: Any
     prefill_stats: Any
     events: Any
 
+    @property
+    def added_ns(self) -> int:
+        if self.mono_ns is not None:
+            return self.mono_ns
+        return seconds_to_ns(self.events[0].timestamp) or 0
+
 
 class _Freed(NamedTuple):
-    """What is read when a request ends. No prompt, no tokens: those wait elsewhere, bounded, or go with the request."""
+    """What is read when a request ends. Of its tokens only what a digest needs, and no more of them than may wait."""
 
     request_id: str
     added: tuple[Any, ...]
@@ -50,6 +57,8 @@ class _Freed(NamedTuple):
     trace_headers: Any
     session_id: Any
     skip_cache: Any
+    kept: tuple[Any, ...] | None
+    """For its digest."""
 
 
 class SchedulerWatch:
@@ -77,7 +86,8 @@ class SchedulerWatch:
         self._push_hold = rings["hold"].pusher(self.hold)
         self._push_use = rings["hold_use"].pusher(self.hold_use)
         self._digests = digests
-        self._keep = digests.keeper(self.ended, rings["digest"].pusher(self.digest)) if digests is not None else None
+        if digests is not None:
+            digests.push = rings["digest"].pusher(self.digest)
 
     # --- engine thread --------------------------------------------------------------------------------
     def attach(self, scheduler: Any) -> None:
@@ -94,14 +104,19 @@ class SchedulerWatch:
             if guard.on:
                 try:
                     name = request.request_id
+                    try:
+                        phantom = request.abort_immediately
+                    except AttributeError:  # older engines
+                        phantom = False
                     # Not the next input of a streaming request, nor a phantom that only cleans up a remote hold.
-                    if scheduler.requests.get(name) is request and not getattr(request, "abort_immediately", False):
-                        params = request.kv_transfer_params
+                    if not phantom and scheduler.requests.get(name) is request:
+                        params, events = request.kv_transfer_params, request.events
                         if params:
                             decode, prefill = params.get("do_remote_decode"), params.get("do_remote_prefill")
                         else:
                             decode = prefill = None
-                        running[name] = (now(), decode, prefill, request.prefill_stats, request.events)
+                        # An engine that keeps events has just asked the clock itself, and that takes a while.
+                        running[name] = (None if events else now(), decode, prefill, request.prefill_stats, events)
                 except Exception as error:
                     guard.failed(error)
             return result
@@ -109,7 +124,7 @@ class SchedulerWatch:
         return add_request
 
     def _freeing(self, scheduler: Any, original: Any) -> Any:
-        guard, running, keep = self.guard, self._open, self._keep
+        guard, running, keep = self.guard, self._open, self._digests.keeper() if self._digests is not None else None
         push_request, push_hold, push_use = self._push_request, self._push_hold, self._push_use
 
         @wraps(original)
@@ -122,20 +137,22 @@ class SchedulerWatch:
                     if added is not None:
                         params = request.kv_transfer_params
                         given = result[0] if type(result) is tuple else result
-                        prompt, output = request.num_prompt_tokens, request.num_output_tokens
+                        prompt, output = request.num_prompt_tokens, len(request._output_token_ids)
+                        try:
+                            session, skip = request.session_id, request.skip_reading_prefix_cache
+                        except AttributeError:  # older engines
+                            session = getattr(request, "session_id", None)
+                            skip = getattr(request, "skip_reading_prefix_cache", None)
                         freed = (
-                            name, added, params, given, request.status, request.prefill_stats,
-                            prompt, output, request.num_preemptions,
-                            request.arrival_time, request.trace_headers, getattr(request, "session_id", None),
-                            getattr(request, "skip_reading_prefix_cache", None),
+                            name, added, params, given, request.status, request.prefill_stats, prompt, output,
+                            request.num_preemptions, request.arrival_time, request.trace_headers, session, skip,
+                            None if keep is None else keep(request, prompt + output),
                         )  # fmt: skip
                         push_request(freed)
                         if given is not None and name in scheduler.requests and "do_remote_decode" in given:
                             push_hold(freed)
                         if params and added[1] and params.get("remote_block_ids") and named(params):
                             push_use(freed)
-                        if keep is not None:
-                            keep(request, freed, prompt + output)
                 except Exception as error:
                     guard.failed(error)
             return result
@@ -158,6 +175,8 @@ class SchedulerWatch:
         """The ``request`` event of a freed request."""
         freed = _Freed(*payload)
         added = _Added(*freed.added)
+        if self._digests is not None and freed.kept is not None:
+            self._digests.add(_ended(freed, _leg(added)), freed.kept)
         stats = _known(added.prefill_stats)
         reason = _finish_reason(freed.status)
         scheduled = next((event for event in added.events if event.type == _SCHEDULED), None)
@@ -177,7 +196,7 @@ class SchedulerWatch:
             preemptions=count(freed.num_preemptions) or 0,
             skip_cache=bool(freed.skip_cache),
             arrival_wall_ns=seconds_to_ns(freed.arrival_time),
-            added_mono_ns=added.mono_ns,
+            added_mono_ns=added.added_ns,
             scheduled_mono_ns=None if scheduled is None else seconds_to_ns(scheduled.timestamp),
             handle_in=handle(freed.params),
             handle_out=handle(freed.given),
@@ -219,26 +238,25 @@ class SchedulerWatch:
             and all(name in freed.params for name in _NAMED),
         )
 
-    def ended(self, payload: tuple[Any, ...]) -> Ended:
-        """What a freed request was, for its digest."""
-        freed = _Freed(*payload)
-        leg = _leg(_Added(*freed.added))
-        if leg is Leg.PREFILL:
-            given = handle(freed.params)
-            anchor = given.tokens if given is not None else None
-        else:
-            anchor = count(freed.given["remote_num_tokens"]) if _is_hold(freed.given) else None
-        return Ended(
-            request_id=text(freed.request_id) or "",
-            leg=leg,
-            input_tokens=count(freed.num_prompt_tokens) or 0,
-            answer_tokens=count(freed.num_output_tokens) or 0,
-            anchor_tokens=anchor,
-        )
+    def digest(self, body: Digest) -> Digest:
+        """The body itself: it is made by now."""
+        return body
 
-    def digest(self, payload: Any) -> Digest:
-        """The ``digest`` event: made by now, or of a freed request that found no room to wait."""
-        return payload if type(payload) is Digest else self.ended(payload).dropped()
+
+def _ended(freed: _Freed, leg: Leg) -> Ended:
+    """What a freed request was, for its digest."""
+    if leg is Leg.PREFILL:
+        given = handle(freed.params)
+        anchor = given.tokens if given is not None else None
+    else:
+        anchor = count(freed.given["remote_num_tokens"]) if _is_hold(freed.given) else None
+    return Ended(
+        request_id=text(freed.request_id) or "",
+        leg=leg,
+        input_tokens=count(freed.num_prompt_tokens) or 0,
+        answer_tokens=count(freed.num_output_tokens) or 0,
+        anchor_tokens=anchor,
+    )
 
 
 def _is_hold(given: Any) -> bool:

@@ -230,7 +230,10 @@ class Digest(Body, kw_only=True):
     chunks: bytes = b""
     """8 bytes a chunk, whose ends its content decides: 6 of its digest, all of these first, and 2 of its length."""
     unverifiable: str | None = None
-    """Why there are no marks: ``prompt_embeds, media, too_long, dropped, strange_ids``; never taken for equal."""
+    """Why there are no marks: ``prompt_embeds, media, too_long, dropped, strange_ids, no_key, unsupported``.
+
+    Never taken for equal.
+    """
 
 
 AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Attempt | Digest
