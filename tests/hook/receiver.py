@@ -51,12 +51,12 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
                     self.events.append(event)
             self.rejected += decoded.rejected
             self.batches.append(len(decoded.events))
+            self.raw.append(request.SerializeToString())
         asked = dict(context.invocation_metadata()).get(semconv.DIGEST_KEY)
         if asked is not None:
             self.asked.add(asked)
             if self.digest_key is not None:
                 context.set_trailing_metadata(((semconv.DIGEST_KEY, self.digest_key),))
-            self.raw.append(request.SerializeToString())
         return ExportLogsServiceResponse()
 
     def bodies(self, kind: type[Any]) -> list[Any]:

@@ -279,15 +279,16 @@ def test_compressed_answers_are_read(decompress: bool) -> None:
     from starlette.routing import Route
 
     body = json.dumps({"choices": [{"index": 0, "finish_reason": "length"}]}).encode()
+    packed = gzip.compress(body)
 
     async def answer(_: Any) -> Response:
-        return Response(gzip.compress(body), headers={"content-encoding": "gzip"}, media_type="application/json")
+        return Response(packed, headers={"content-encoding": "gzip"}, media_type="application/json")
 
     with stubs.serving(Starlette(routes=[Route(CHAT, answer, methods=["POST"])])) as url:
         there = stubs.Engine("d0")
         there.url = url
         got, attempt = served(post(there, _whole, session={"auto_decompress": decompress}))
-    assert got == (body if decompress else gzip.compress(body))
+    assert got == (body if decompress else packed)
     assert attempt.finish_reason == "length"
 
 
