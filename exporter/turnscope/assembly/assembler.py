@@ -90,6 +90,9 @@ class Assembler:
         self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
+        if self._state.proxies == [event.emitter.id] and emitter.received == 1:
+            for turn in self._turns.before_the_proxy(arrival_ns):
+                self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
         restarted = self._engines.see(event, arrival_ns)
         if event.engine is not None:
             if begins:
