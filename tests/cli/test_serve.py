@@ -183,7 +183,9 @@ def test_damage_in_the_journal_is_told_to_whoever_asks(tmp_path: Path) -> None:
                 pass
             (kept,) = folder.glob("*.unreadable")
             size = kept.stat().st_size
-            told = f"{size} bytes of the journal in {folder} could not be read and are kept there (*.unreadable, 1 files)"
+            told = (
+                f"{size} bytes of the journal in {folder} could not be read and are kept there (*.unreadable, 1 files)"
+            )
             health = client.get(f"{url}/healthz")
             assert (health.status_code, health.text) == (200, told + "\n")
             assert f"turnscope_exporter_journal_unreadable_bytes {float(size)}" in client.get(f"{url}/metrics").text
