@@ -38,8 +38,10 @@ def test_a_proxy_may_start_after_its_engines_were_warmed_up() -> None:
         [p for p in pair.processes if p is not pair.proxy],
         [p for p in pair.processes if p is pair.proxy],
     )
-    run = Run().feed([*(process.started() for process in engines), *warm_up(pair)]).feed([proxy.started(50_000)])
-    assert run.wait(100).count("turns_total") == 0
+    run = Run().feed([*(process.started() for process in engines), *warm_up(pair)]).wait(50)
+    assert run.count("fragments_total") == 0
+    run.feed([proxy.started(50_010)]).wait(6)
+    assert run.count("turns_total") == 0
     assert run.count("fragments_total", "direct") == 2
 
 

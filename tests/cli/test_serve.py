@@ -14,12 +14,15 @@ from typer.testing import CliRunner
 
 from tests.builders import Pair
 from tests.cli.served import Served, free_port, run, served
+from turnscope.cli.doctor import ask
 from turnscope.cli.errors import Sorry
 from turnscope.cli.main import build
 from turnscope.cli.options import load
 from turnscope.cli.sidecar import Sidecar
 from turnscope.config import Settings
 from turnscope.decode import codec, jsonlines
+from turnscope.journal.journal import Journal
+from turnscope.measures.findings import findings
 from turnscope.store import StoreReader
 
 
@@ -156,6 +159,41 @@ def test_a_journal_that_can_take_no_more_is_told_to_senders_and_to_whoever_asks(
         page = httpx.get(f"{url}/metrics", trust_env=False).text
         assert "turnscope_exporter_journal_failed 1.0" in page
         assert 'turnscope_exporter_requests_refused_total{reason="unavailable"} 1.0' in page
+    finally:
+        sidecar.close()
+
+
+def test_damage_in_the_journal_is_told_to_whoever_asks(tmp_path: Path) -> None:
+    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}
+    folder, pair = tmp_path / "data" / "journal", Pair()
+    before = Journal(folder, count=lambda *_: None)
+    for n in range(2):
+        before.append_events(pair.turn(str(n), at_ms=n))
+    before.close()
+    (segment,) = folder.glob("*.journal")
+    data = bytearray(segment.read_bytes())
+    data[100] ^= 1
+    segment.write_bytes(data)
+    sidecar = Sidecar(load(settings))
+    sidecar.start()
+    url = f"http://127.0.0.1:{sidecar.http_port}"
+    try:
+        with httpx.Client(trust_env=False, timeout=30) as client:
+            while client.get(f"{url}/readyz").status_code != 200:
+                pass
+            (kept,) = folder.glob("*.unreadable")
+            size = kept.stat().st_size
+            told = (
+                f"{size} bytes of the journal in {folder} could not be read and are kept there (*.unreadable, 1 files)"
+            )
+            health = client.get(f"{url}/healthz")
+            assert (health.status_code, health.text) == (200, told + "\n")
+            assert f"turnscope_exporter_journal_unreadable_bytes {float(size)}" in client.get(f"{url}/metrics").text
+            assert ask(url).exporter.journal_damage == told
+            assert "journal_damaged" in {finding.check for finding in findings(ask(url))}
+            kept.rename(tmp_path / "kept")
+            assert client.get(f"{url}/healthz").text == "ok\n"
+            assert "turnscope_exporter_journal_unreadable_bytes 0.0" in client.get(f"{url}/metrics").text
     finally:
         sidecar.close()
 

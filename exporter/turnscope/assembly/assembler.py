@@ -129,6 +129,9 @@ class Assembler:
             return
         if isinstance(event.body, (Heartbeat, EngineState)):
             self._clocks.see(emitter, event, arrival_ns)
+        if self._state.proxies == [event.emitter.id] and emitter.received == 1:
+            for turn in self._turns.before_the_proxy(arrival_ns):
+                self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
         replaced = self._engines.replaces(event)
         restarted = self._engines.see(event, arrival_ns)
         if replaced is not None:

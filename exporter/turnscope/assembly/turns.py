@@ -254,7 +254,7 @@ class Turns:
         if leg is None:
             return attempt is not None and turn.prefill_request_id is None and not self._expects_leg(attempt, now_ns)
         if leg.request.leg is semconv.Leg.WHOLE:
-            return not self._unclaimed(turn)
+            return bool(self._state.proxies) or not self._unclaimed(turn)
         if turn.decodes:
             return True
         if leg.request.finish_reason in NO_DECODE:
@@ -274,9 +274,16 @@ class Turns:
         as warm-ups and health checks are. Without a proxy's hook nothing can tell, and it is a turn."""
         return self._unclaimed(turn) and bool(self._state.proxies)
 
+    def before_the_proxy(self, now_ns: int) -> list[TurnState]:
+        """A first proxy is heard: what came before it, and nothing ties to a client, waits for no attempt any more."""
+        found = [turn for turn in self._state.turns.values() if self._unclaimed(turn)]
+        for turn in found:
+            turn.ready_ns = turn.ready_ns or now_ns
+        return found
+
     def _unclaimed(self, turn: TurnState) -> bool:
         """A whole request at an engine that works in a pair: no handle, no attempt and no session id tie it to a
-        client. It is not ready: a proxy that starts after its engines' warm-up has the time to show itself."""
+        client. While no proxy is known it waits: one that starts after its engines' warm-up will show itself."""
         leg = turn.prefill
         if leg is None or leg.request.leg is not semconv.Leg.WHOLE or leg.request.session_id is not None:
             return False
