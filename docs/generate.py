@@ -8,13 +8,17 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+import msgspec
 import typer
 
 from turnscope import model, semconv
+from turnscope.assembly import knowledge
+from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Metric
 from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
@@ -62,6 +66,50 @@ def metrics_page(metrics: dict[str, Metric]) -> str:
 def _help(metric: Metric) -> str:
     buckets = f" Buckets: {', '.join(f'{b:g}' for b in metric.buckets)}." if metric.buckets else ""
     return metric.help + buckets + (" *Diagnostic.*" if metric.diagnostic else "")
+
+
+# --- reasons ------------------------------------------------------------------------------------------
+def reasons_page() -> str:
+    """The table that decides every turn's reason, in the order in which it is asked."""
+    rows = []
+    for number, row in enumerate(TABLE, 1):
+        asked = ", ".join(f"{field} = {' or '.join(map(_value, values))}" for field, values in row.asks.items())
+        part = "" if row.of is knowledge.Evidence else row.of.__name__
+        rows.append((str(number), f"`{row.reason}`", row.says, ": ".join(filter(None, (part, asked)))))
+    out = [
+        f"{_HEAD}# Reasons\n\n"
+        "Why a turn had no (more) reverse fetch, from `exporter/turnscope/assembly/reasons.py`. The first row whose "
+        "question the evidence answers decides; the last one asks nothing. A test asks the table about everything that "
+        "evidence can say.\n\n",
+        _table(("", "reason", "when", "asks the evidence for"), rows),
+        "\n## What the evidence can say\n\n`none`: nothing tells.\n",
+    ]
+    docs = _field_docs(knowledge)
+    for struct in (knowledge.Evidence, knowledge.Given, knowledge.Spent, knowledge.Missing, knowledge.Previous):
+        hints = get_type_hints(struct)
+        fields = [
+            (f"`{field.name}`", _values(hints[field.name]), docs[struct.__name__].get(field.name, ""))
+            for field in msgspec.structs.fields(struct)
+        ]
+        out.append(f"\n### {struct.__name__}\n\n{' '.join((struct.__doc__ or '').split())}\n")
+        if fields:
+            out.append("\n" + _table(("field", "values", "what"), fields))
+    return "".join(out)
+
+
+def _value(value: object) -> str:
+    return "none" if value is None else {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _values(hint: Any) -> str:
+    """What a field can be, in words."""
+    if hint is type(None):
+        return "none"
+    if hint is bool:
+        return "yes, no"
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return ", ".join(map(str, hint))
+    return ", ".join(map(_values, get_args(hint))) or str(hint.__name__)
 
 
 # --- events -------------------------------------------------------------------------------------------
@@ -153,9 +201,10 @@ def settings_page() -> str:
 
 
 def _usage(parameter: Any) -> str:
-    """How it is typed: ``--port PORT``, ``FILE``."""
-    names = ", ".join(parameter.opts) if parameter.param_type_name == "option" else ""
-    return f"{names} {'' if getattr(parameter, 'is_flag', False) else parameter.metavar}{'...' if parameter.nargs < 0 else ''}".strip()
+    """How it is typed: ``--port PORT``, ``FILE...``."""
+    if parameter.param_type_name == "argument":
+        return f"{parameter.metavar}{'...' if parameter.nargs < 0 else ''}"
+    return ", ".join(parameter.opts) + ("" if parameter.is_flag else f" {parameter.metavar}")
 
 
 def commands_page() -> str:
@@ -181,6 +230,7 @@ def pages() -> dict[str, str]:
     """File name to content of every generated page."""
     return {
         "metrics.md": metrics_page(METRICS),
+        "reasons.md": reasons_page(),
         "events.md": events_page(),
         "settings.md": settings_page(),
         "commands.md": commands_page(),

@@ -27,7 +27,7 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
     if kind in _WHOLE:
         return pd.Series(values, dtype="Int64")
     if kind in _PER_UNIT:
-        return pd.Series([None if v is None else round(v / _PER_UNIT[kind], 1) for v in values], dtype="Float64")
+        return pd.Series([None if v is None else _rounded(v / _PER_UNIT[kind]) for v in values], dtype="Float64")
     if kind is Kind.SHARE:
         return pd.Series(values, dtype="Float64")
     if kind is Kind.TIME:
@@ -39,6 +39,11 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
     if kind is Kind.WORD:
         values = [words.shown(column.vocabulary, v) for v in values]
     return pd.Series(values, dtype="str")
+
+
+def _rounded(number: float) -> float:
+    """With one decimal where it says something: 0.4, 12.5, 1720."""
+    return round(number) if abs(number) >= 100 else round(number, 1)
 
 
 def sessions(table: pa.Table) -> pd.DataFrame:

@@ -16,13 +16,29 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from turnscope.model import shown
 
 DEFAULT_DATA_DIR = Path("~/.local/share/turnscope")
-MAX_TEXT: Final = 1000
+_MAX_TEXT: Final = 1000
 """Of a value that is no list: longer ones cannot be meant."""
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _HEADER_VALUE: Final = re.compile(r"[ -~]+")
-_MAY_BE_EMPTY: Final = frozenset({"engine_names", "export_otlp_headers"})
+_LISTS: Final = frozenset({"engine_names", "export_otlp_headers"})
+
+
+def readable(value: str, *, listed: bool = False) -> str:
+    """``value`` if it can be meant, and written down anywhere. Raises ``ValueError`` with one sentence.
+
+    What is ``listed`` may be empty and of any length.
+    """
+    if not value.strip() and not listed:
+        raise ValueError("it is empty: leave it out, or give it a value")
+    if len(value) > _MAX_TEXT and not listed:
+        raise ValueError(f"{shown(value)} is too long")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{shown(value)} is not UTF-8 text: use another name") from None
+    return value
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -115,12 +131,7 @@ class Settings(BaseSettings):
     @classmethod
     def _readable(cls, value: object, info: ValidationInfo) -> object:
         if isinstance(value, str):
-            if not value.strip() and info.field_name not in _MAY_BE_EMPTY:
-                raise ValueError("it is empty: leave it out, or give it a value")
-            if len(value) > MAX_TEXT and info.field_name not in _MAY_BE_EMPTY:
-                raise ValueError(f"{shown(value)} is too long")
-            if not value.isascii() and value != value.encode(errors="replace").decode():
-                raise ValueError(f"{shown(value)} is not UTF-8 text: use another name")
+            readable(value, listed=info.field_name in _LISTS)
         return value
 
     @field_validator("otlp_grpc", "http")

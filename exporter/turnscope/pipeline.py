@@ -284,12 +284,12 @@ class Pipeline:
         now = self._journal.clock.now()
         self._metrics.sample(assembly.samples(now))
         status = assembly.status(now)
-        self._view = status, self._position
         engines = {e.name: (Role(e.engine.role), e.engine.transfers_measured is not False) for e in status.engines}
         if engines != self._engines:
             self._engines = engines
             for metric in METRICS.values():
                 self._declare(metric.name, engines)
+        self._view = status, self._position
         self._metrics.gauge("turnscope_exporter_journal_size_bytes", (), self._journal.size())
         self._metrics.gauge("turnscope_exporter_journal_lag_bytes", (), self.lag_bytes)
 

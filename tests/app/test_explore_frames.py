@@ -82,7 +82,7 @@ def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
     assert row["fetched_bytes"] == 2999 * 1024
     assert row["main_reason"] == "Nothing"
     assert frame.loc["coding-agent-7f3a", "main_reason"] == "Nothing"
-    assert frame.loc["slow-reader", "main_reason"] == "Proxy forgot the ticket (proxy entry expired)"
+    assert frame.loc["slow-reader", "main_reason"] == "Too late, declined (declined expired)"
     assert frame.loc["compacting-agent", "warnings"] == "⚠ 2 possibly wrong"
     assert frame.loc["flaky-network", "warnings"] == "✕ 2 not answered"
     assert frame.loc["no-proxy-hook", "ttft_median"] is pd.NA
@@ -93,11 +93,19 @@ def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
 def test_a_turn_row_in_screen_units(tmp_path: Path) -> None:
     table, _ = _turns(
         tmp_path,
-        turn(1, prompt_tokens=100, ttft_ns=12_500_000, fetch_ns=0, left_hold_id="h", suspicions=["kv_mismatch"]),
+        turn(
+            1,
+            prompt_tokens=100,
+            ttft_ns=12_540_000,
+            prefill_ns=1_719_800_000,
+            fetch_ns=0,
+            left_hold_id="h",
+            suspicions=["kv_mismatch"],
+        ),
         hold(1, hold_id="h", outcome="read", held_ns=1_500_000_000),
     )
     row = frames.turns(table).iloc[0]
-    assert (row["number"], row["prompt_tokens"], row["ttft"], row["fetch"]) == (1, 100, 12.5, 0.0)
+    assert (row["number"], row["prompt_tokens"], row["ttft"], row["fetch"], row["prefill"]) == (1, 100, 12.5, 0, 1720)
     assert (row["hold_fate"], row["hold_held"], row["mark"]) == ("Fetched by the next turn (read)", 1.5, "⚠")
     assert row["started"] == pd.Timestamp("2026-11-30 12:00:01", tz="UTC")
 

@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 import turnscope_app
 from tests.app import sample
 from tests.store.rows import fill, turn, writer
-from turnscope.store import StoreReader
 from turnscope_app import data, fields, words
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
@@ -121,10 +120,10 @@ def test_choosing_a_filter_narrows_the_list(store: Path, monkeypatch: pytest.Mon
 
 
 def test_a_page_shows_what_came_since_it_was_last_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "store", lambda: data.Store(str(tmp_path), StoreReader(str(tmp_path)).version()))
     fill(tmp_path, turn(1))
     assert _open("sessions", tmp_path, monkeypatch).metric[1].value == "1"
     fill(tmp_path, turn(2))
+    data._version.clear()  # as after FRESH_SECONDS
     at = _open("sessions", tmp_path, monkeypatch)
     assert at.metric[1].value == "2"
     assert list(at.dataframe[0].value["turns"]) == [2]

@@ -82,8 +82,8 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             events.append(pair.pw.say(body, at + 120))
         if draw(st.integers(0, 5)) == 0:
             # The same prompt again, as a second sample of the request.
-            sample = request(f"1_chatcmpl-{n}", prompt=prompt, handle_in=given)
-            events += [pair.p.say(sample, at + 410), pair.p.say(request(f"0_chatcmpl-{n}", prompt=prompt), at + 400)]
+            first, second = (request(f"{i}_chatcmpl-{n}", prompt=prompt, handle_in=given) for i in range(2))
+            events += [pair.p.say(second, at + 410), pair.p.say(first, at + 400)]
         if draw(st.integers(0, 9)) == 0:
             events += draw(st.sampled_from([pair.expired, pair.late_notice]))(f"d{n}", at + 1500)
         held = prompt + 1

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Kind, Label, Metric
 from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
@@ -42,6 +43,12 @@ def test_a_stale_page_is_named(generate: ModuleType, tmp_path: Path, capsys: pyt
     assert generate.main(["--check"], tmp_path) == 1
     assert "docs/events.md" in capsys.readouterr().err
     assert (tmp_path / "events.md").read_text() == "old"
+
+
+def test_every_row_of_the_table_of_reasons_is_documented_in_its_order() -> None:
+    page = (DOCS / "reasons.md").read_text()
+    places = [page.index(f"| {number} | `{row.reason}` | {row.says} |") for number, row in enumerate(TABLE, 1)]
+    assert places == sorted(places)
 
 
 def test_every_metric_is_documented() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from turnscope import semconv
-from turnscope.model import Turn
+from turnscope.model import Turn, TurnAttempt
 from turnscope.outputs import spans
 
 TURN_ID = semconv.turn_key("p", "p2").hex()
@@ -180,6 +181,46 @@ def test_a_failed_turn_and_the_leg_that_failed_are_errors() -> None:
     assert found["turn"].status.message == "failed at decode"
     assert found["decode"].status.code == Status.STATUS_CODE_ERROR
     assert found["prefill"].status.code == Status.STATUS_CODE_UNSET
+
+
+def test_a_stuck_turn_is_an_error_with_its_stage() -> None:
+    root = trace(status="stuck", stage="handoff", stuck_cause="unknown")["turn"]
+    assert (root.status.code, root.status.message) == (Status.STATUS_CODE_ERROR, "stuck at handoff")
+    assert attributes(root)["turnscope.turn.stuck_cause"] == "unknown"
+
+
+def test_each_attempt_of_several_is_a_span_and_the_attempt_that_failed_an_error() -> None:
+    first = TurnAttempt(
+        number=1,
+        final=False,
+        turn_id="ab" * 16,
+        path="reverse_fetch",
+        status="error",
+        stage="prefill",
+        started_ns=START,
+        duration_ns=300 * MS,
+        moved_bytes=157_286_400,
+    )
+    second = TurnAttempt(
+        number=2,
+        final=True,
+        turn_id=TURN_ID,
+        path="recompute",
+        status="ok",
+        started_ns=START + 400 * MS,
+        duration_ns=MS,
+    )
+    unmeasured = msgspec.structs.replace(second, number=3, duration_ns=None)
+    encoded = spans.encode([turn(attempts=2, attempts_made=[first, second, unmeasured])], version="1")
+    found = [s for s in encoded.resource_spans[0].scope_spans[0].spans if s.name == "attempt"]
+    root = encoded.resource_spans[0].scope_spans[0].spans[0]
+    assert len({s.span_id for s in found}) == len(found) == 2
+    assert {s.parent_span_id for s in found} == {root.span_id}
+    assert [s.status.code for s in found] == [Status.STATUS_CODE_ERROR, Status.STATUS_CODE_UNSET]
+    one, two = map(attributes, found)
+    assert (one["turnscope.attempt.path"], one["turnscope.attempt.moved_bytes"]) == ("reverse_fetch", 157_286_400)
+    assert two["turnscope.attempt.final"] is True
+    assert "turnscope.turn.attempts_made" not in attributes(root)
 
 
 def test_no_attribute_is_longer_than_trace_stores_take() -> None:

@@ -6,20 +6,31 @@ import json
 from pathlib import Path
 from typing import IO
 
+import msgspec
 import pytest
 
 from tests.store.rows import HOUR, NOON, SECOND, Clock, fill, hold, parquet_files, read_turns, turn, writer
-from turnscope.model import Turn
+from turnscope.model import Turn, TurnAttempt
 from turnscope.store import StoreBroken, StorePermanentError, StoreReader, StoreTransientError, StoreWriter
 from turnscope.store import writer as writer_module
 from turnscope.store.files import LocalFiles
 
 
 def test_every_field_of_a_turn_comes_back_as_it_went_in(tmp_path: Path) -> None:
-    row = turn(1, suspicions=["kv_mismatch", "stale_handle"], prompt_tokens=1250, ttft_ns=2**62, late=True)
-    fill(tmp_path, row)
-    (got,) = read_turns(tmp_path)
-    assert Turn(**{k: v for k, v in got.items() if not k.startswith("hold_")}) == row
+    first = TurnAttempt(number=1, final=False, turn_id="ab" * 16, path="unknown", status="error", moved_bytes=7)
+    attempts = [first, msgspec.structs.replace(first, number=2, final=True, stage="decode", moved_bytes=None)]
+    row = turn(
+        1,
+        suspicions=["kv_mismatch", "stale_handle"],
+        prompt_tokens=1250,
+        ttft_ns=2**62,
+        late=True,
+        attempts_made=attempts,
+    )
+    fill(tmp_path, row, turn(2))
+    two, one = read_turns(tmp_path)
+    assert msgspec.convert({k: v for k, v in one.items() if not k.startswith("hold_")}, Turn) == row
+    assert two["attempts_made"] == []
 
 
 def test_not_measured_stays_absent_and_zero_stays_zero(tmp_path: Path) -> None:

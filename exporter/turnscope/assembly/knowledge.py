@@ -74,13 +74,14 @@ class Left(StrEnum):
 
 # --- evidence -----------------------------------------------------------------------------------------
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """P was given D's handle of an earlier turn. None: nothing tells."""
+    """P was given D's handle of an earlier turn."""
 
     feature_on: bool | None = None
     """Bidirectional transfer, on P."""
     load: Load | None = None
-    """None as well when no read is known to have failed."""
+    """How its read failed; none as well when no read is known to have failed."""
     offer: Offer | None = None
+    """What the handle was good for beyond P's local hit."""
     holder_lost: bool = False
     """The engine that held had ended or restarted."""
     cut_short: bool = False
@@ -95,23 +96,26 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
     """The turn that this one continues."""
 
     ending: Ending | None = None
+    """How it ended."""
     feature_on: bool | None = None
     """Bidirectional transfer, on the engine that decoded it."""
     left: Left | None = None
+    """Whether it left a handle, and who saw it."""
     taken: bool = False
     """Another turn had been given its handle."""
     entry_expired: bool = False
     """It is longer ago than the proxy keeps handles, or than D held."""
     holder_lost: bool = False
+    """The engine that held for it has ended or restarted since."""
     diverged: bool = False
-    """This prompt does not go on from what D held."""
+    """This prompt does not go on from what D held: it is shorter, by its length alone."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
     """P was given no handle."""
 
     session: Session | None = None
-    """None where no proxy could tell."""
+    """How the turn belongs to a session; none where no proxy could tell."""
     history: bool | None = None
     """The request brings earlier answers along; None without the proxy's word."""
     previous: Previous | None = None
@@ -124,9 +128,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     fetched: bool | None = None
     """P took tokens from D; None where its split is not known."""
     progress: Progress = Progress.SERVED
+    """How far it got."""
     empty_handoff: bool = False
     """P was preempted and handed no blocks over."""
     handle: Given | Spent | Missing = Missing()
+    """Whether P was given one, and what is known of it: a part of its own, below."""
 
 
 Part = Evidence | Given | Spent | Missing | Previous

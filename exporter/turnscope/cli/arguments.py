@@ -7,21 +7,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from turnscope.cli.errors import Sorry
-from turnscope.config import MAX_TEXT, split_address
+from turnscope.config import readable, split_address
 from turnscope.model import shown
 
 
 def text(name: str, value: str) -> str:
-    """Something that can be written down anywhere."""
-    if not value.strip():
-        raise Sorry(f"{name}: it is empty: leave it out, or give it a value")
-    if len(value) > MAX_TEXT:
-        raise Sorry(f"{name}: {shown(value)} is too long")
+    """Something that can be meant, and written down anywhere."""
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise Sorry(f"{name}: {shown(value)} is not UTF-8 text: use another name") from None
-    return value
+        return readable(value)
+    except ValueError as error:
+        raise Sorry(f"{name}: {error}") from None
 
 
 def file(name: str, value: str) -> Path:
@@ -57,10 +52,9 @@ def port(name: str, value: str) -> int:
 def otlp_address(name: str, value: str) -> str:
     """``host:port`` of an OTLP receiver; ``http://`` or ``grpc://`` before it may be left out."""
     scheme, _, rest = value.rpartition("://")
+    address = rest.rstrip("/") if scheme.lower() in ("", "http", "grpc") else value
     try:
-        if scheme.lower() not in ("", "http", "grpc"):
-            raise ValueError(f"{shown(value)} is not an address: write it like 127.0.0.1:4317")
-        split_address(address := rest.rstrip("/"))
+        split_address(address)
     except ValueError as error:
         raise Sorry(f"{name}: {error}") from None
     return address

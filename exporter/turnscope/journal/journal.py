@@ -16,16 +16,13 @@ from turnscope.journal.folder import JournalUnavailable, cannot_write, lock, rep
 from turnscope.journal.records import Counted, Record
 from turnscope.journal.segments import HEADER, Position, SegmentFile
 from turnscope.journal.unreadable import Damage
-from turnscope.model import Contribution, Event
+from turnscope.model import Contribution, Count, Event
 
 _LOG: Final = logging.getLogger(__name__)
 
 SEGMENT_BYTES: Final = 64 * 2**20
 MAX_PENDING: Final = 64 * 2**20
 WRITE_TIMEOUT_S: Final = 10.0
-
-Count = Callable[[str, tuple[str, ...], float], None]
-"""Adds to a metric of the catalogue: name, label values, value."""
 
 
 class _Ticket:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from turnscope.model.advice import SESSION_ADVICE, shown
 from turnscope.model.counted import (
     Contribution,
+    Count,
     Fact,
     Final,
+    Gauge,
     Revision,
     Sample,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "ClockStatus",
     "Contribution",
     "Digest",
+    "Count",
     "Emitter",
     "EmitterStatus",
     "Engine",
@@ -76,6 +79,7 @@ __all__ = [
     "FabricWindow",
     "Fact",
     "Final",
+    "Gauge",
     "Handle",
     "Heartbeat",
     "HeldStatus",

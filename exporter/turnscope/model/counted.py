@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from turnscope.model.facts import HoldRecord, Turn
+
+Count = Callable[[str, tuple[str, ...], float], None]
+"""Adds to a counter of the catalogue, or observes in a histogram: name, label values, value."""
+Gauge = Callable[[str, tuple[str, ...], float], None]
+"""Gives a gauge of the catalogue its present value."""
 
 
 class Contribution(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -10,12 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from turnscope.model import HoldRecord, Turn
+from turnscope.model import Count, Gauge, HoldRecord, Turn
 
 _LOG: Final = logging.getLogger(__name__)
-
-Count = Callable[[str, tuple[str, ...], float], None]
-Gauge = Callable[[str, tuple[str, ...], float], None]
 
 
 class Store(Protocol):

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
 from turnscope import semconv
-from turnscope.model import Turn
+from turnscope.model import Turn, TurnAttempt
 
 MAX_BYTES: Final = 2_048
 """Longest attribute: trace stores cut there."""
@@ -26,11 +26,20 @@ _GEN_AI: Final = {
     "output_tokens": semconv.OUTPUT_TOKENS,
 }
 _AS_SPANS: Final = frozenset(
-    {"turn_id", "started_ns", "ended_ns", "duration_ns", "ttft_ns", "finish_reason", "prefill_queue_ns"}
+    {
+        "turn_id",
+        "attempts_made",
+        "started_ns",
+        "ended_ns",
+        "duration_ns",
+        "ttft_ns",
+        "finish_reason",
+        "prefill_queue_ns",
+    }
     | {f"{part}{suffix}" for part in ("prefill", "fetch", "handoff", "decode") for suffix in ("_ns", "_started_ns")}
 )
-"""Fields that are times or a convention's attribute instead of one of ours. What is linked is an attribute as well:
-not every trace store keeps links."""
+"""Fields that are parts, times or a convention's attribute instead of one of ours. What is linked is an attribute as
+well: not every trace store keeps links."""
 _PARTS: Final = {
     "prefill": (
         "prefill",
@@ -81,6 +90,8 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
         ended = _add_part(scope, turn, name, trace_id, root.span_id)
         if ended is not None and turn.ended_ns is None:
             ends.append(ended)
+    for attempt in turn.attempts_made:
+        _add_attempt(scope, turn, attempt, trace_id, root.span_id)
     root.end_time_unix_nano = max([turn.started_ns, *ends])
     if not ends:
         _put(root.attributes, "turnscope.turn.end_measured", False)
@@ -108,6 +119,23 @@ def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent:
     return started + lasted
 
 
+def _add_attempt(scope: ScopeSpans, turn: Turn, attempt: TurnAttempt, trace_id: bytes, parent: bytes) -> None:
+    """One attempt of several: of those that were given up there is nothing else in the trace."""
+    if attempt.started_ns is None or attempt.duration_ns is None:
+        return
+    span = scope.spans.add()
+    span.trace_id, span.span_id = trace_id, semconv.span_key(trace_id, f"attempt {attempt.number}")
+    span.parent_span_id = parent
+    span.name, span.kind = "attempt", Span.SPAN_KIND_INTERNAL
+    span.start_time_unix_nano, span.end_time_unix_nano = attempt.started_ns, attempt.started_ns + attempt.duration_ns
+    _put(span.attributes, semconv.CONVERSATION_ID, turn.session_id)
+    for field in msgspec.structs.fields(TurnAttempt):
+        if field.name not in ("started_ns", "duration_ns"):
+            _put(span.attributes, f"turnscope.attempt.{field.name}", getattr(attempt, field.name))
+    if attempt.status in ("error", "stuck"):
+        span.status.code = Status.STATUS_CODE_ERROR
+
+
 def _describe(root: Span, turn: Turn) -> None:
     _put(root.attributes, semconv.OPERATION_NAME, "chat")
     for field in msgspec.structs.fields(Turn):
@@ -123,9 +151,10 @@ def _describe(root: Span, turn: Turn) -> None:
     reused = [turn.local_hit_tokens, turn.fetched_tokens, turn.external_tokens]
     if None not in reused:
         _put(root.attributes, "gen_ai.usage.cache_read.input_tokens", sum(n or 0 for n in reused))
-    if turn.status == "error":
+    if turn.status in ("error", "stuck"):
+        what = "failed" if turn.status == "error" else "stuck"
         root.status.code = Status.STATUS_CODE_ERROR
-        root.status.message = f"failed at {turn.stage}" if turn.stage else "failed"
+        root.status.message = f"{what} at {turn.stage}" if turn.stage else what
         _put(root.attributes, "error.type", turn.reason if turn.stage is None else turn.stage)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
-from turnscope.model import Turn
+from turnscope.model import Count, Turn
 from turnscope.outputs.otlp import SendFailed, SendLater, TraceSender
 from turnscope.outputs.spans import encode
 
@@ -17,8 +16,6 @@ BATCH: Final = 64
 """Turns a request: about 4 KB each, well below the 4 MiB that receivers take."""
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
-
-Count = Callable[[str, tuple[str, ...], float], None]
 
 
 class TraceExporter:

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 
 from turnscope.decode import codec
-from turnscope.model import Event
+from turnscope.model import Count, Event
 from turnscope.receivers.errors import Invalid, Refused, TooLarge
 
 MAX_SENTENCES: Final = 3
@@ -18,8 +18,6 @@ MAX_SENTENCES: Final = 3
 
 Accept = Callable[[list[Event]], None]
 """Returns when the events are safe on disk; raises ``Unavailable``."""
-Count = Callable[[str, tuple[str, ...], float], None]
-"""Adds to a metric of the catalogue: name, label values, value."""
 
 
 class LogsIntake:

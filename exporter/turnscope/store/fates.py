@@ -42,7 +42,7 @@ PAUSE_NEEDS: Final = "turn_id, session_id, previous_turn_id, started_ns, ended_n
 
 
 def pauses(turns: str, among: str) -> str:
-    """``turn_id, hold_id, session_id, pause_ns`` of those of ``turns`` that left a hold: from their end to the next turn.
+    """``turn_id, hold_id, session_id, pause_ns`` of each of ``turns`` that left a hold: how long until the next turn.
 
     The next turn, looked for in the table ``among``, is the one that continues it, or else the first of its session
     that began after it had ended. Turns are compared by their own times, which mostly are of one clock, the proxy's;

@@ -90,7 +90,7 @@ _SESSION_COLUMNS: Final = f"""
     count_if(len(suspicions) > 0)::BIGINT AS suspicious_turns,
     count_if(status != '{Status.OK}')::BIGINT AS failed_turns,
     coalesce(
-        mode(reason ORDER BY started_ns DESC, turn_id) FILTER ({_OBSTACLE}),
+        mode(reason ORDER BY started_ns, turn_id) FILTER ({_OBSTACLE}),
         any_value(reason) FILTER (reason = '{Reason.UNKNOWN}')) AS main_reason"""
 _SESSION_NEEDS: Final = (
     "turn_id, session_id, session_source, started_ns, ended_ns, model, prefill_engine, decode_engine, path, reason, "
