@@ -228,6 +228,41 @@ GROUPS: Final = (
             ),
         ),
         (
+            Column("ttft_proxy_ns", "First token: proxy", "The proxy's own part of the time to it.", Kind.MS),
+            Column("ttft_queue_ns", "First token: queues", "Waiting in the engines' queues.", Kind.MS),
+            Column("ttft_fetch_ns", "First token: fetch", "Reading back from the decode worker.", Kind.MS),
+            Column("ttft_prefill_ns", "First token: computing", "Computing the rest of the prompt.", Kind.MS),
+            Column(
+                "ttft_handoff_ns", "First token: handing over", "The decode worker reading the prompt's KV.", Kind.MS
+            ),
+            Column("ttft_first_step_ns", "First token: first step", "The decode worker's usual first step.", Kind.MS),
+            Column(
+                "ttft_unattributed_ns",
+                "First token: not attributed",
+                "What none of these parts explains. All parts together are the time to the first token.",
+                Kind.MS,
+            ),
+            Column("first_step_ns", "First step", "The decode worker's first step, as it was.", Kind.MS),
+            Column("first_step_usual_ns", "First step, usually", "Its median on this worker.", Kind.MS),
+            Column(
+                "net_gain_ns",
+                "Gained by fetching",
+                "Time that computing would have taken, less what fetching took; below 0 where computing was faster. "
+                "Estimated from this worker's own speed.",
+                Kind.MS,
+            ),
+            Column("net_gain_low_ns", "... at least", "The lower end of that estimate.", Kind.MS),
+            Column("net_gain_high_ns", "... at most", "The upper end of that estimate.", Kind.MS),
+            Column(
+                "late_by_ns",
+                "Came too late by",
+                "Against the hold's end, before which the prefill worker wants 5 s; below 0: so long before it.",
+                Kind.SECONDS,
+                absent="not too late",
+            ),
+            Column(
+                "late_by_error_ns", "... give or take", "How far the clocks may be apart.", Kind.SECONDS, absent=NONE
+            ),
             Column(
                 "handoff_ns",
                 "Handing over",
@@ -329,6 +364,7 @@ GROUPS: Final = (
             Column("fork_of", "Regenerates", "The turn that was answered and is asked again by this one.", absent=NONE),
             Column("agent_id", "Agent", "Which of several agents of one session asked.", absent=NONE),
             Column("parent_session_id", "Parent session", "The session that started this one.", absent=NONE),
+            Column("speculative", "Speculative decoding", "Whether the decode worker drafts ahead.", Kind.YES_NO),
             Column("late", "Late facts", "Whether facts came after the turn had been counted.", Kind.YES_NO),
             Column("prefill_request_id", "Request on prefill", "The id in the prefill engine's log.", absent=NOT_SEEN),
             Column("decode_request_id", "Request on decode", "The id in the decode engine's log.", absent=NOT_SEEN),

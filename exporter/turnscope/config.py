@@ -127,13 +127,6 @@ class Settings(BaseSettings):
     )
     log_level: str = _setting("info", "LEVEL", "debug, info, warning or error.")
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _readable(cls, value: object, info: ValidationInfo) -> object:
-        if isinstance(value, str):
-            readable(value, listed=info.field_name in _LISTS)
-        return value
-
     @field_validator("otlp_grpc", "http")
     @classmethod
     def _address(cls, value: str) -> str:
@@ -166,6 +159,14 @@ class Settings(BaseSettings):
         if value.lower() not in ("debug", "info", "warning", "error"):
             raise ValueError(f"{shown(value)} is not one of debug, info, warning, error")
         return value.lower()
+
+    # The last to be written is the first to be asked: before a value is taken apart.
+    @field_validator("*", mode="before")
+    @classmethod
+    def _readable(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, str):
+            readable(value, listed=info.field_name in _LISTS)
+        return value
 
     @property
     def journal_dir(self) -> Path:

@@ -118,7 +118,7 @@ def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     http = f"127.0.0.1:{free_port()}"
     cases: list[tuple[dict[str, object], str]] = [
-        ({"data_dir": tmp_path / "file" / "x"}, "file/x (Not a directory): choose another folder with --data-dir"),
+        ({"data_dir": tmp_path / "file" / "x"}, "cannot be written (Not a directory): check that path or choose"),
         ({"store": str(tmp_path / "file" / "x")}, "(--store)"),
         ({"record": tmp_path / "gone" / "r.jsonl"}, "choose another file with --record"),
         ({"data_dir": tmp_path / ("x" * 300)}, "cannot be written (File name too long): check that path or choose"),

@@ -48,7 +48,9 @@ def test_a_file_without_a_key_is_named_and_left_alone(tmp_path: Path, content: b
 def told(key: str | None, *metadata: tuple[str, str], body: Any = None) -> str | None:
     """What the server tells of its key to one batch with this metadata."""
     intake = LogsIntake(lambda _: None, lambda *_: None, max_bytes=LIMIT)
-    server = GrpcLogs(intake, "127.0.0.1:0", max_bytes=LIMIT, digest_key=key)
+    server = GrpcLogs(intake, "127.0.0.1:0", max_bytes=LIMIT)
+    if key is not None:
+        server.give_out(key)
     server.start()
     request = codec.encode(Pair().turn("1"), observed_ns=1) if body is None else body
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:

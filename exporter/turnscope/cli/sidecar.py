@@ -59,6 +59,7 @@ class Sidecar:
         with ExitStack() as undo:
             self._listen(undo)
             self._keep(undo)
+            self._otlp.give_out(self._load_digest_key())
             self._collector = self._open_collector()
             self._undo = undo.pop_all()
 
@@ -74,11 +75,8 @@ class Sidecar:
             raise cannot_listen(settings.http, "--http") from None
         undo.callback(self._http.stop)
         intake = LogsIntake(self._accept, self.metrics.add, max_bytes=settings.max_message_bytes)
-        digest_key = self._load_digest_key()
         try:
-            self._otlp = GrpcLogs(
-                intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes, digest_key=digest_key
-            )
+            self._otlp = GrpcLogs(intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes)
         except OSError:
             raise cannot_listen(settings.otlp_grpc, "--otlp-grpc") from None
         undo.callback(self._otlp.stop, 0)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnscope.cli import why_context
+from turnscope.cli import arguments, why_context
 from turnscope.cli.errors import Sorry
 from turnscope.history.pieces import TOOLS
 from turnscope.measures.bodies import NoBody, Saved, read
@@ -37,9 +37,9 @@ _KINDS: Final = {
 }
 
 
-def load(argument: str) -> Saved:
-    """The request in a file, or in line N of ``FILE:N``; raises ``Sorry``."""
-    path, line = Path(argument), None
+def load(name: str, argument: str) -> Saved:
+    """The request in a file, or in line N of ``FILE:N``; raises ``Sorry``, naming the argument."""
+    path, line = Path(arguments.text(name, argument)), None
     if not path.exists() and (numbered := _LINE.fullmatch(argument)):
         path, line = Path(numbered[1]), int(numbered[2])
     try:
@@ -189,7 +189,7 @@ def why(
 
     Exit code 0: B continues A (or is a beginning of it). 1: they part. 2: a file is missing or holds no request.
     """
-    requests = load(before), load(now)
+    requests = load("A", before), load("B", now)
     found = compare(*requests)
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(as_json(found)), indent=1))

@@ -25,7 +25,7 @@ _HARD_FACTOR: Final = 4
 class GrpcLogs:
     """A gRPC server on ``address`` (``host:port``; port 0 takes a free one). Raises ``OSError`` if it is taken.
 
-    A hook that asks, and has another, is given ``digest_key`` with the answer to its batch.
+    A hook that asks, and has another, is given the key of ``give_out`` with the answer to its batch.
     """
 
     def __init__(
@@ -35,11 +35,10 @@ class GrpcLogs:
         *,
         max_bytes: int,
         workers: int = WORKERS,
-        digest_key: str | None = None,
     ) -> None:
         self._intake = intake
-        self._digest_key = digest_key
-        self._key_name = fingerprint(digest_key.encode()) if digest_key else None
+        self._digest_key: str | None = None
+        self._key_name: str | None = None
         self._server = grpc.server(
             ThreadPoolExecutor(workers, thread_name_prefix="turnscope-otlp"),
             options=[
@@ -57,6 +56,10 @@ class GrpcLogs:
             self.port = self._server.add_insecure_port(address)
         except RuntimeError as error:
             raise OSError(str(error)) from None
+
+    def give_out(self, digest_key: str) -> None:
+        """From now on hooks that ask are given this key."""
+        self._digest_key, self._key_name = digest_key, fingerprint(digest_key.encode())
 
     def start(self) -> None:
         """Begin to answer."""
