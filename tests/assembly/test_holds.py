@@ -7,6 +7,7 @@ import pytest
 
 from tests.assembly.run import Run
 from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, SECOND, D, P, Pair, Process, read
+from turnscope.assembly import AssemblySettings
 from turnscope.model import Event, Hold
 from turnscope.semconv import Direction, HoldKind, TransferState
 
@@ -166,6 +167,18 @@ def test_blocks_held_now_stand_beside_what_the_engine_has() -> None:
     assert ("turnscope_engine_blocks", ("prefill-0",)) not in {
         (s.metric, s.labels) for s in run.assembler.samples(run.now_ns)
     }
+
+
+def test_of_engines_that_share_a_name_the_series_is_the_sum_and_each_is_asked_for_its_own() -> None:
+    run = Run(AssemblySettings(max_engine_names=0))
+    pairs = [Pair(d=msgspec.structs.replace(D, id=name, num_blocks=1000)) for name in ("d", "e")]
+    for n, pair in enumerate(pairs):
+        pair.d.emitter = msgspec.structs.replace(pair.d.emitter, id=f"00000000000000b{n}")
+        run.feed([pair.d.started(), *(pair.held(f"{n}/{k}", 160, 1000) for k in range(n + 1))])
+    shared = [s.value for s in run.assembler.samples(run.now_ns) if s.metric == "turnscope_engine_blocks"]
+    assert (shared, run.sample("held_blocks", "decode-other", "hold")) == ([2000], 30)
+    engines = run.assembler.status(run.now_ns).engines
+    assert {e.engine.id: e.held["hold"].blocks for e in engines} == {"d": 10, "e": 20}
 
 
 def twelve_held(d: Process, pair: Pair) -> list[Event]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from tests.assembly.hosts import HOUR, step
 from tests.assembly.run import Run
 from tests.builders import D, P, Pair, Process, read
 from turnscope.model import Engine, Event, Handle
@@ -90,6 +91,16 @@ def test_an_old_handle_is_stale_even_where_the_news_of_its_hold_was_lost() -> No
     events += [came_back(pair, SAME_ID).started(20_000), *next_turn(pair, 0, TransferState.DONE, fetched=1199)]
     events = [e for e in events if e.body.EVENT != "turnscope.hold"]
     assert Run().feed(events).wait(100).turns()["p10"].suspicions == ["stale_handle"]
+
+
+def test_a_wall_clock_that_is_set_back_meanwhile_hides_no_restart() -> None:
+    for engine in (BACK, SAME_ID):
+        pair = Pair(d=D_HERE)
+        again = came_back(pair, engine)
+        events = [*twelve(pair), again.started(20_000), *next_turn(pair, 0, TransferState.DONE, fetched=1199)]
+        run = Run().feed_moved(events, step({again.emitter.id}, 0, -5 * HOUR)).wait(100)
+        assert run.count("holds_total", "decode-0", "hold", "holder_lost") == 12
+        assert run.turns()["p10"].suspicions == ["stale_handle"]
 
 
 def test_two_engines_on_one_host_do_not_take_each_others_place() -> None:
