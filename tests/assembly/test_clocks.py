@@ -14,7 +14,7 @@ from tests.assembly.hosts import A, B, Host, X, apart, conversation, on_hosts, s
 from tests.assembly.run import Run
 from tests.assembly.streams import Stream, traffic
 from tests.assembly.test_properties import many
-from tests.builders import MS, SECOND, D, Pair, Process
+from tests.builders import EPOCH_NS, MS, SECOND, D, Pair, Process
 from turnscope.assembly.clocks import DRIFT, Clocks
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.state import State
@@ -55,9 +55,12 @@ def test_processes_of_one_clock_are_not_compared_and_containers_of_one_kernel_ar
     assert run.holds()["d0"].held_ns == run.turns()["p1"].started_ns - run.holds()["d0"].started_ns + 100 * MS
 
 
-def test_a_request_that_was_cut_off_tells_nothing_of_clocks() -> None:
+@pytest.mark.parametrize("outcome", ["cancelled", "ok"])
+def test_a_request_that_ended_after_its_answer_tells_nothing_of_clocks(outcome: str) -> None:
+    """Cut off by the client, or by a stop string that the frontend found."""
     pair = Pair()
-    aborted = pair.turn("1", decode_finish="abort", attempt={"outcome": "cancelled", "last_byte_ns": 500 * MS})
+    times = {"decode_start_ns": 395 * MS, "last_byte_ns": 890 * MS}
+    aborted = pair.turn("1", decode_finish="abort", attempt={"outcome": outcome, **times})
     events = [e for e in aborted if e.emitter not in (pair.pw.emitter, pair.dw.emitter)]
     run = Run().feed_moved([*pair.start(), *events], apart(pair)).wait()
     assert compared(run).keys() == {("a", "x")}
@@ -82,6 +85,19 @@ def test_many_requests_narrow_an_offset_and_it_always_holds_the_truth() -> None:
             assert abs(span.ns + offset) <= span.error_ns
             errors.append(span.error_ns)
         assert errors[-1] < errors[0] / 5
+
+
+def test_clocks_that_drift_apart_are_followed() -> None:
+    random = Random(2)
+    for ppm in (-400, 400):
+        known, state = clocks()
+        for n in range(600):
+            state.now_ns = n * SECOND
+            offset = state.now_ns * ppm // 1_000_000
+            known._narrow("d", "p", offset - random.randrange(5 * MS), offset + random.randrange(5 * MS))
+            span = known.between(Moment("d", 0), Moment("p", 0))
+            assert span is not None
+            assert abs(span.ns + offset) <= span.error_ns
 
 
 def test_an_offset_that_nobody_confirms_grows_less_certain_and_a_contradiction_starts_anew() -> None:
@@ -132,7 +148,9 @@ def times(row: Turn | HoldRecord) -> dict[str, int | None]:
 
 
 def told(run: Run) -> dict[str, dict[str, int | None]]:
-    return {name: times(row) for rows in (run.turns(), run.holds()) for name, row in rows.items()}  # type: ignore[attr-defined]
+    """Of every turn, and of every hold and lease."""
+    turns = {f"turn {name}": times(row) for name, row in run.turns().items()}
+    return turns | {f"hold {name}": times(row) for name, row in run.holds().items()}
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
@@ -158,6 +176,18 @@ def test_whatever_the_traffic_and_whoever_s_wall_clock_is_set_no_duration_change
     emitters = data.draw(st.sets(st.sampled_from(sorted({e.emitter.id for e in events}))))
     move = step(emitters, data.draw(st.integers(0, 8000)) * MS, data.draw(st.sampled_from([-HOUR, HOUR])))
     assert told(Run().feed_moved(events, move).wait(100)) == told(Run().feed(events).wait(100))
+
+
+def test_a_clock_that_is_set_between_an_engine_s_frontend_and_its_core_does_not_stretch_the_turn() -> None:
+    lasted = []
+    for hours in (-5, 0, 5):
+        pair = Pair(proxy=False)
+        arrived = {"arrival_wall_ns": EPOCH_NS + (5000 - 8) * MS - hours * HOUR}
+        run = Run().feed([*pair.start(), *pair.turn("1", at_ms=5000, prefill=arrived)]).wait(100)
+        turn = run.turns()["p1"]
+        assert turn.ended_ns is not None
+        lasted.append(turn.ended_ns - turn.started_ns)
+    assert lasted == [900 * MS, 908 * MS, 900 * MS]
 
 
 def test_an_engine_that_starts_anew_after_its_clock_was_set_back_is_the_newer_start() -> None:

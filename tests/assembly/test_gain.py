@@ -84,11 +84,12 @@ def test_the_gain_is_unknown_until_the_engine_was_measured_often_enough() -> Non
     assert engine.prefill_measurements == ENOUGH - 1
 
 
-def test_a_rate_is_forgotten_when_its_engine_starts_anew() -> None:
+def test_a_rate_is_forgotten_when_its_engine_starts_anew_and_earlier_turns_teach_the_new_start_nothing() -> None:
     pair = Pair()
     again = Process("00000000000000d1", "engine", msgspec.structs.replace(P, generation="p-2"))
-    events = fetching(pair)
-    run = Run().feed(events).wait().feed([again.started(400_000)])
+    # It starts before its last turns are counted.
+    run = Run().feed([*fetching(pair), again.started(306_500)]).wait()
+    assert run.count("turns_total") == 32
     engine = next(e for e in run.assembler.status(run.now_ns).engines if e.name == "prefill-0")
     assert engine.prefill_measurements == 0
 
