@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +15,7 @@ from tests.assembly.streams import Stream, traffic
 from tests.assembly.test_properties import many
 from tests.builders import EPOCH_NS, MS, SECOND, D, Pair, Process
 from turnscope.assembly.clocks import DRIFT, Clocks
-from turnscope.assembly.moments import Moment
+from turnscope.assembly.moments import ClockState, Moment
 from turnscope.assembly.state import State
 from turnscope.model import ClockStatus, Event, HoldRecord, Turn
 
@@ -117,16 +116,10 @@ def test_two_clocks_that_were_never_compared_are_so_by_a_third_or_not_at_all() -
     known._narrow("x", "p", 5 * SECOND - MS, 5 * SECOND + MS)
     known._narrow("x", "d", 8 * SECOND - 2 * MS, 8 * SECOND + 2 * MS)
     assert known.between(one, other) is None
-    state.clocks = {n: _clock() for n in "xpd"}
+    state.clocks = {n: ClockState(host=n, last_ns=0, mono_ns=0, wall_ns=0) for n in "xpd"}
     assert known.between(one, other) == (-3 * SECOND, 3 * MS)
     assert known.between(other, one) == (3 * SECOND, 3 * MS)
     assert known.between(one, Moment("", 5)) is known.between(None, one) is None
-
-
-def _clock() -> Any:
-    from turnscope.assembly.state import ClockState
-
-    return ClockState(host="h", last_ns=0, mono_ns=0, wall_ns=0)
 
 
 def test_clocks_that_fell_silent_are_forgotten() -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from turnscope.assembly.moments import Moment, clock_of
+from turnscope.assembly.moments import ClockState, Moment, Offset, clock_of
 from turnscope.assembly.outcome import FINISHED
-from turnscope.assembly.state import ClockState, EmitterState, HoldState, Leg, Offset, State, TurnState
+from turnscope.assembly.state import EmitterState, HoldState, Leg, State, TurnState
 from turnscope.assembly.turns import decode
 from turnscope.model import Attempt, ClockStatus, Event, SteppedClock
 from turnscope.semconv import Direction, TransferState

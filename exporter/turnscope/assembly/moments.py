@@ -1,4 +1,5 @@
-"""A moment is a reading of one monotonic clock: only two readings of the same clock make a duration."""
+"""A moment is a reading of one monotonic clock: only two readings of the same clock make a duration. And what is known
+of the clocks themselves."""
 
 from __future__ import annotations
 
@@ -18,6 +19,27 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
         if earlier is None or not self.clock or self.clock != earlier.clock:
             return None
         return self.mono_ns - earlier.mono_ns
+
+
+class ClockState(msgspec.Struct, kw_only=True):
+    """One host's clocks."""
+
+    host: str
+    last_ns: int
+    mono_ns: int
+    """Of the newest event."""
+    wall_ns: int
+    """Its wall time less that."""
+
+
+class Offset(msgspec.Struct, kw_only=True):
+    """Between what two monotonic clocks show at the same instant: it lies between ``low`` and ``high``."""
+
+    low_ns: int
+    high_ns: int
+    at_ns: int
+    """Arrival of what last narrowed it."""
+    seen: int = 1
 
 
 def clock_of(emitter: Emitter) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from turnscope.assembly.moments import Moment
+from turnscope.assembly.moments import ClockState, Moment, Offset
 from turnscope.assembly.rate import Prefill, Rate
 from turnscope.assembly.sequence import Sequence
 from turnscope.model import Attempt, Emitter, Engine, HoldRecord, HoldUse, Request, Transfer, Turn
@@ -295,30 +295,6 @@ class Use(msgspec.Struct, array_like=True):
     started_ns: int
     read: bool | None
     """It fetched; False: it only told the holder, or read nothing; None when unknown."""
-
-
-class ClockState(msgspec.Struct, kw_only=True):
-    """One host's clocks."""
-
-    host: str
-    last_ns: int
-    mono_ns: int
-    """Of the newest event."""
-    wall_ns: int
-    """Its wall time less that."""
-    steps: int = 0
-    step_ns: int = 0
-    """The last one."""
-
-
-class Offset(msgspec.Struct, kw_only=True):
-    """Between what two monotonic clocks show at the same instant: it lies between ``low`` and ``high``."""
-
-    low_ns: int
-    high_ns: int
-    at_ns: int
-    """Arrival of what last narrowed it."""
-    seen: int = 1
 
 
 class State(msgspec.Struct, kw_only=True):
