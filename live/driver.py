@@ -37,7 +37,7 @@ class TurnTruth(msgspec.Struct, kw_only=True):
     status: int
     """HTTP status; a stream that carries an error still has 200."""
     outcome: str
-    """``ok, error, left``."""
+    """``ok, error, left``; ``unanswered``: not a byte came, and the client gave up."""
     started_wall_ns: int
     ttft_ns: int | None
     """Until the first piece of text; for an answer in one piece, until it came."""
@@ -177,7 +177,7 @@ async def _ask(
     try:
         answer = await client.send(request, stream=True)
     except httpx.ReadTimeout:
-        seen.outcome, seen.message = "left", "no answer"
+        seen.outcome = "unanswered"
         seen.total_ns = time.monotonic_ns() - started
         return seen, ""
     try:

@@ -11,7 +11,7 @@ import random
 from live.conversations import AFTER_FAILURE, FIRST, NONE, Act, Conversation, Groups
 
 MISMATCH = ("kv_mismatch",)
-LOST_HOLDER = ("holder_lost", "handshake_failed", "transfer_failed")
+LOST_HOLDER = ("holder_lost",)
 RANDOM_TURNS = 5
 
 
@@ -111,5 +111,5 @@ def late_under_recompute() -> Groups:
     request for ever. The client gives up in the end."""
     return (
         (Conversation("faithful", (FIRST, NONE)),),
-        (Conversation("late", (FIRST, ("stuck", "declined_expired")), acts={2: Act.WAIT_PAST_TTL}),),
+        (Conversation("late", (FIRST, ("stuck",)), acts={2: Act.WAIT_PAST_TTL}),),
     )

@@ -16,7 +16,7 @@ MARGIN_S = 6.0
 """P declines within 5 s of the hold's end."""
 LEASE_S = 30.0
 """How long P keeps blocks for D."""
-STATUS = {"ok": "ok", "error": "error", "left": "cancelled"}
+STATUS = {"ok": "ok", "error": "error", "left": "cancelled", "unanswered": "stuck"}
 LATE = (Act.WAIT_PAST_TTL, Act.LATE_WITHOUT_EXPIRY)
 FETCHED = {"reverse_fetch", "mixed"}
 LITTLE_LEFT = {"local_hit_covers", "below_threshold"}
@@ -40,8 +40,11 @@ def judge(truth: Iterable[TurnTruth], rows: Iterable[Row]) -> Verdict:
     """``truth`` in the order in which turns ended; ``rows`` in any."""
     verdict = Verdict()
     by_caller: dict[str, list[Row]] = {}
+    unclaimed: dict[str, list[Row]] = {}
     for row in rows:
         by_caller.setdefault(str(row["caller_trace_id"]), []).append(row)
+        if not row["has_attempt"]:
+            unclaimed.setdefault(str(row["session_id"]), []).append(row)
     previous: dict[tuple[str, str], TurnTruth] = {}
     late: set[tuple[str, str]] = set()
     for turn in truth:
@@ -51,12 +54,15 @@ def judge(truth: Iterable[TurnTruth], rows: Iterable[Row]) -> Verdict:
             late.add(conversation)
         previous[conversation] = turn
         found = by_caller.get(turn.traceparent.split("-")[1], [])
+        if turn.outcome == "unanswered" and not found:
+            # The proxy still waits for P, and tells of a request when it has ended: only the session names it.
+            found = unclaimed.get(str(turn.session_id), [])
         where = f"{turn.configuration} {turn.conversation} turn {turn.turn}"
         if len(found) != 1:
             verdict.problems.append(f"{where}: {len(found)} turns in the store, not one")
             continue
         verdict.problems += [f"{where}: {problem}" for problem in _tokens(turn, found[0])]
-        if conversation in late or turn.total_ns / 1e9 > LEASE_S - MARGIN_S:
+        if conversation in late or (turn.outcome != "unanswered" and turn.total_ns / 1e9 > LEASE_S - MARGIN_S):
             verdict.too_slow += 1
             continue
         verdict.judged += 1
@@ -78,7 +84,7 @@ def _tokens(turn: TurnTruth, row: Row) -> Iterable[str]:
     parts = [row[f"{name}_tokens"] for name in ("local_hit", "fetched", "external", "computed")]
     prompt = row["prompt_tokens"]
     if None in parts or prompt is None:
-        if turn.outcome != "error":
+        if turn.outcome not in ("error", "unanswered"):
             yield f"tokens unknown: {parts} of {prompt}"
     elif sum(parts) != prompt or min(parts) < 0:
         yield f"token law broken: {parts} do not make {prompt}"

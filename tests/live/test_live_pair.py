@@ -26,6 +26,8 @@ SPECIAL = {
     "declined_expired",
     "handle_not_given",
     "previous_turn_aborted",
+    "holder_lost",
+    "stuck",
 }
 PLAIN = ("uncached", "cached")
 

@@ -123,3 +123,12 @@ def test_what_must_be_suspected_and_is_not_is_a_problem_and_so_is_the_opposite()
     assert "not suspected of kv_mismatch" in missed
     (too_much,) = judge([truth()], [row(suspicions=["kv_mismatch"])]).problems
     assert "suspected of kv_mismatch, and that was not wrong" in too_much
+
+
+def test_a_turn_that_was_never_answered_is_found_by_its_session_and_must_be_stuck() -> None:
+    lost = truth(outcome="unanswered", reasons=("stuck",), prompt_tokens=None)
+    fields: dict[str, Any] = {"caller_trace_id": None, "path": "unknown", "reason": "stuck", "status": "stuck"}
+    tokens = dict.fromkeys(("local_hit_tokens", "fetched_tokens", "external_tokens", "computed_tokens"))
+    assert judge([lost], [row(**fields, **tokens)]).problems == []
+    assert judge([lost], [row(**{**fields, "status": "ok"}, **tokens)]).problems
+    assert judge([lost], [row(**{**fields, "session_id": "other"}, **tokens)]).problems
