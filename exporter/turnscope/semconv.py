@@ -107,6 +107,37 @@ class StuckCause(StrEnum):
     UNKNOWN = "unknown"
 
 
+class SpanKind(StrEnum):
+    """What a span of an agent stands for."""
+
+    MODEL_CALL = "model_call"
+    TOOL = "tool"
+    RETRIEVAL = "retrieval"
+    AGENT = "agent"
+    USER_WAIT = "user_wait"
+    OTHER = "other"
+
+
+class Part(StrEnum):
+    """What a session's wall time is spent on: disjoint, and they sum to it."""
+
+    INPUT_PROCESSING = "input_processing"
+    GENERATION = "generation"
+    TOOL_WAIT = "tool_wait"
+    APPLICATION_WORK = "application_work"
+    USER_WAIT = "user_wait"
+    UNKNOWN = "unknown"
+
+
+class TaskOutcome(StrEnum):
+    """How a task ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+    UNKNOWN = "unknown"
+
+
 class Suspicion(StrEnum):
     """Evidence that an answer may be wrong. Never mixed with failures."""
 

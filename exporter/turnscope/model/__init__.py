@@ -43,6 +43,7 @@ from turnscope.model.sources import (
     Emitter,
     Engine,
 )
+from turnscope.model.spans import AgentSpan
 from turnscope.model.status import (
     AssemblyStatus,
     ClockStatus,
@@ -59,6 +60,7 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "AgentSpan",
     "AnyBody",
     "AssemblyStatus",
     "Attempt",
