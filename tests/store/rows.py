@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from turnscope.model import HoldRecord, Turn
+from turnscope.model import AgentSpan, HoldRecord, Turn
 from turnscope.store import StoreReader, StoreWriter
 
 SECOND = 1_000_000_000
@@ -53,16 +53,32 @@ def hold(number: int = 1, **changes: Any) -> HoldRecord:
     return HoldRecord(**{**values, **changes})
 
 
+def span(number: int = 1, **changes: Any) -> AgentSpan:
+    """A span of trace ``1`` whose id is made of ``number``."""
+    span_id = f"{number:016x}"
+    values: dict[str, Any] = {
+        "span_key": f"{1:032x}-{span_id}",
+        "trace_id": f"{1:032x}",
+        "span_id": span_id,
+        "session_id": "s1",
+        "started_ns": NOON + number * SECOND,
+        "ended_ns": NOON + (number + 1) * SECOND,
+    }
+    return AgentSpan(**{**values, **changes})
+
+
 def writer(url: str | Path, clock: Clock | None = None, writer_id: str = "w1") -> StoreWriter:
     return StoreWriter(str(url), writer_id=writer_id, now=clock or Clock())
 
 
-def fill(url: str | Path, *rows: Turn | HoldRecord, clock: Clock | None = None) -> None:
+def fill(url: str | Path, *rows: Turn | HoldRecord | AgentSpan, clock: Clock | None = None) -> None:
     """Write ``rows`` in one flush."""
     out = writer(url, clock)
     for row in rows:
         if isinstance(row, Turn):
             out.add_turn(row)
+        elif isinstance(row, AgentSpan):
+            out.add_span(row)
         else:
             out.add_hold(row)
     out.close()

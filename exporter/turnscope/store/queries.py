@@ -9,7 +9,7 @@ import msgspec
 
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
-from turnscope.store.schema import HOLDS, TURNS
+from turnscope.store.schema import HOLDS, SPANS, TURNS
 from turnscope.store.sql import newest, newest_of_few, rows
 
 
@@ -105,13 +105,12 @@ class Sources(msgspec.Struct, frozen=True):
 
     turns: str
     holds: str
+    spans: str
 
 
-def sources(turn_files: list[str], hold_files: list[str]) -> Sources:
-    """Sources over these files, which the query gets as ``$turn_files`` and ``$hold_files``."""
-    return Sources(
-        rows(TURNS, "turn_files", any_file=bool(turn_files)), rows(HOLDS, "hold_files", any_file=bool(hold_files))
-    )
+def sources(files: dict[str, list[str]]) -> Sources:
+    """Sources over the files of each table, which the query gets as ``$turns_files`` and so on."""
+    return Sources(**{t.name: rows(t, f"{t.name}_files", any_file=bool(files[t.name])) for t in (TURNS, HOLDS, SPANS)})
 
 
 def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descending: bool) -> tuple[str, Params]:
@@ -214,6 +213,16 @@ def holds(src: Sources, session_id: str | None) -> tuple[str, Params]:
         f"SELECT {HOLDS.columns()}, count(*) OVER () AS total FROM {newest_of_few(HOLDS, candidates)} "
         f"ORDER BY started_ns, hold_id LIMIT $limit OFFSET $offset"
     ), params
+
+
+def spans(src: Sources, session_id: str) -> tuple[str, Params]:
+    """The spans of one session's agents, oldest first. A revision may have moved a span to another session."""
+    ids = f"(SELECT span_key FROM {src.spans} WHERE session_id = $session_id)"
+    found = newest_of_few(SPANS, f"(SELECT * FROM {src.spans} WHERE span_key IN {ids})")
+    return (
+        f"SELECT {SPANS.columns()}, count(*) OVER () AS total FROM {found} WHERE session_id = $session_id "
+        f"ORDER BY started_ns, span_key LIMIT $limit OFFSET $offset"
+    ), {"session_id": session_id}
 
 
 def choices(src: Sources) -> tuple[str, Params]:

@@ -16,7 +16,7 @@ from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
-from turnscope.store.schema import HOLDS, TURNS
+from turnscope.store.schema import TABLES
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
@@ -46,8 +46,8 @@ class StoreReader:
         self._opening = threading.Lock()
         try:
             self._files.register(self._connection)
-            sql.create_empty(self._connection, TURNS)
-            sql.create_empty(self._connection, HOLDS)
+            for table in TABLES.values():
+                sql.create_empty(self._connection, table)
             self._listed()
         except BaseException:
             self._connection.close()
@@ -96,6 +96,10 @@ class StoreReader:
         """The holds that one session's turns left or were offered: the fields of ``HoldRecord``, oldest first."""
         return self._page(lambda s: queries.holds(s, session_id), limit, offset)
 
+    def spans(self, session_id: str, *, limit: int = 1000, offset: int = 0) -> Page:
+        """The spans of one session's agents: the fields of ``AgentSpan``, oldest first."""
+        return self._page(lambda s: queries.spans(s, session_id), limit, offset)
+
     def totals(self) -> Totals:
         """What the whole store covers."""
         return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
@@ -122,15 +126,10 @@ class StoreReader:
         """Answer from the files listed now; if one has gone meanwhile, from those listed then."""
         listed = self._listed()
         for attempt in range(_TRIES):
-            addresses = {
-                t.name: [self._files.address(f.path) for f in listed if f.table == t.name] for t in (TURNS, HOLDS)
-            }
-            text, params = query(queries.sources(addresses["turns"], addresses["holds"]))
-            params = {**params, **(extra or {})}
-            if "$turn_files" in text:
-                params["turn_files"] = addresses["turns"]
-            if "$hold_files" in text:
-                params["hold_files"] = addresses["holds"]
+            files = {name: [self._files.address(f.path) for f in listed if f.table == name] for name in TABLES}
+            text, params = query(queries.sources(files))
+            named = {f"{name}_files": addresses for name, addresses in files.items() if f"${name}_files" in text}
+            params = {**params, **(extra or {}), **named}
             cursor = self._connection.cursor()
             try:
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()

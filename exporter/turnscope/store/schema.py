@@ -10,7 +10,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pyarrow as pa
 
-from turnscope.model import HoldRecord, Turn
+from turnscope.model import AgentSpan, HoldRecord, Turn
 
 _ARROW: Final[dict[Any, pa.DataType]] = {
     str: pa.string(),
@@ -24,7 +24,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table: rows are a Struct, ``key`` names an entity, the highest ``revision`` of a key is the truth."""
 
     name: str
-    row: type[Turn] | type[HoldRecord]
+    row: type[Turn] | type[HoldRecord] | type[AgentSpan]
     key: str
     sort: tuple[str, ...] = ("session_id", "started_ns")
     """Order of rows in compacted files."""
@@ -41,7 +41,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 TURNS: Final = Table(name="turns", row=Turn, key="turn_id")
 HOLDS: Final = Table(name="holds", row=HoldRecord, key="hold_id")
-TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS)}
+SPANS: Final = Table(name="spans", row=AgentSpan, key="span_key")
+TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS, SPANS)}
 
 
 def _arrow(hint: Any) -> pa.DataType:

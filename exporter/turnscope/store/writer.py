@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from turnscope.model import HoldRecord, Turn
+from turnscope.model import AgentSpan, HoldRecord, Turn
 from turnscope.store import compact, manifest
 from turnscope.store.errors import StoreError, StorePermanentError
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File, Manifest, Removed
 from turnscope.store.parts import write_table
-from turnscope.store.schema import HOLDS, TABLES, TURNS, Table, partition, to_arrow
+from turnscope.store.schema import HOLDS, SPANS, TABLES, TURNS, Table, partition, to_arrow
 
 FLUSH_ROWS: Final = 5_000
 FLUSH_NS: Final = 60_000_000_000
@@ -30,7 +30,7 @@ MAX_PENDING: Final = 200_000
 MAX_REMEMBERED: Final = 100_000
 """Entities whose partition is remembered, so that a later revision goes to the same one."""
 
-Row = Turn | HoldRecord
+Row = Turn | HoldRecord | AgentSpan
 
 
 class StoreWriter:
@@ -85,6 +85,10 @@ class StoreWriter:
     def add_hold(self, hold: HoldRecord) -> None:
         """Take a hold in; never blocks on the store."""
         self._add(HOLDS, hold.hold_id, hold)
+
+    def add_span(self, span: AgentSpan) -> None:
+        """Take an agent's span in; never blocks on the store."""
+        self._add(SPANS, span.span_key, span)
 
     @property
     def pending(self) -> int:
