@@ -96,4 +96,4 @@ def decode(data: bytes, where: str) -> Manifest:
 
 
 def _inside(path: str) -> bool:
-    return re.fullmatch(r"(turns|holds)/date=[\d-]{10}/[A-Za-z0-9_.-]+\.parquet", path) is not None
+    return re.fullmatch(rf"({'|'.join(TABLES)})/date=[\d-]{{10}}/[A-Za-z0-9_.-]+\.parquet", path) is not None
