@@ -19,7 +19,7 @@ from turnscope.semconv import TransferState, Transport
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "pair.jsonl"
 LOOK_MS = 1_000
-SETTINGS = AssemblySettings(fabric_window_ns=5 * SECOND)
+SETTINGS = AssemblySettings(fabric_window_ns=10 * SECOND)
 Count = Callable[[Sysfs, int], None]
 """Has the tree's cards count so many bytes more that NIXL moved."""
 
@@ -116,7 +116,9 @@ def test_the_recorded_bytes_on_one_kind_of_card_are_that_transport_in_every_wind
     run = drive(tree, events, count)
     windows = {t: run.count("fabric_windows_total", "vm", t) for t in Transport}
     assert windows[transport] >= 4
-    assert {t for t, n in windows.items() if n} == {transport}
+    # A fallback is not told from a window with a single small transfer.
+    too_little = {Transport.UNKNOWN} if transport is Transport.TCP else set()
+    assert {t for t, n in windows.items() if n} <= {transport} | too_little
     moved = sum(e.body.bytes or 0 for e in events if isinstance(e.body, Transfer))
     assert 0.97 * moved <= run.count("fabric_window_bytes_total", "vm", transport) <= moved
     turns = Counter(turn.transport for turn in run.turns().values() if turn.handoff_reads or turn.fetch_reads)
