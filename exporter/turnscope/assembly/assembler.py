@@ -253,12 +253,12 @@ class Assembler:
         self._closing.settle()
         prefill = self._matching.prefill_of(turn)
         if prefill is not None:
-            self._matching.hand_over(turn, prefill)
+            self._closing.dirty |= self._matching.hand_over(turn, prefill)
             self._joined(turn, prefill, now_ns)
             return
         match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
         if isinstance(match, TurnState):
-            self._matching.merge(turn, match)
+            self._closing.dirty |= self._matching.merge(turn, match)
             self._joined(turn, match, now_ns)
         elif match is NoMatch.AMBIGUOUS:
             self._closing.drop_attempt(turn)
@@ -267,7 +267,6 @@ class Assembler:
         self._closing.settle()
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        self._closing.dirty.add(target.turn_id)
         if target.counted:
             target.late = True
             self._turns.put(target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import insort
+from bisect import bisect_right, insort
 from hashlib import blake2b
 from typing import Final
 
@@ -104,6 +104,20 @@ def shape(turn: TurnState) -> str | None:
     return f"{prompt} {blake2b(messages, digest_size=8).hexdigest()}"
 
 
+def _by_begin(past: Past) -> tuple[int, str]:
+    return past.started_ns, past.turn_id
+
+
+def _place_of(session: SessionState, turn_id: str) -> int | None:
+    return next((n for n, past in enumerate(session.turns) if past.turn_id == turn_id), None)
+
+
+def _take_out(session: SessionState, place: int) -> set[str]:
+    """The turns after it."""
+    del session.turns[place]
+    return {after.turn_id for after in session.turns[place:]}
+
+
 class Settler:
     """Works by session; every turn is noted again whenever something of it changed."""
 
@@ -139,7 +153,7 @@ class Settler:
         if used is not None:
             touched |= self._use(used, Use(turn.turn_id, started, read_of(turn), read_end_ns(turn)))
         if turn.attempt is not None and not self.is_final(turn.attempt):
-            self.forget(turn.turn_id)
+            touched |= self.forget(turn.turn_id)
             return touched | {ref.turn_id for ref in self.attempts(turn.attempt).values()} - {turn.turn_id}
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
@@ -160,7 +174,7 @@ class Settler:
         if self._state.session_of.get(turn.turn_id) != key:
             # Turns that name no session are of the one whose hold they were given.
             touched |= {use.turn_id for hold in holds for use in self._state.uses.get(hold, ())}
-        self._place(session, key, self._past(turn, started, left_id))
+        touched |= self._place(session, key, self._past(turn, started, left_id))
         if source == CHAINED and used is not None:
             touched |= self._adopt(self._state.left_by.get(used), key)
         return touched - {turn.turn_id}
@@ -216,23 +230,31 @@ class Settler:
             agent_id=attempt.agent_id if attempt is not None else None,
         )
 
-    def _place(self, session: SessionState, key: str, past: Past) -> None:
+    def _place(self, session: SessionState, key: str, past: Past) -> set[str]:
+        """Where its begin belongs; if anything of it is news, the turns after it, which are judged by it."""
+        touched: set[str] = set()
         before = self._state.session_of.get(past.turn_id)
         if before is not None and before != key:
-            self.forget(past.turn_id)
+            touched = self.forget(past.turn_id)
         self._state.session_of[past.turn_id] = key
-        session.turns = [other for other in session.turns if other.turn_id != past.turn_id]
-        insort(session.turns, past, key=lambda p: (p.started_ns, p.turn_id))
+        known = _place_of(session, past.turn_id)
+        if known is not None and session.turns[known] == past:
+            return touched
+        if known is not None:
+            touched |= _take_out(session, known)
+        insort(session.turns, past, key=_by_begin)
+        touched |= {after.turn_id for after in session.turns[bisect_right(session.turns, _by_begin(past), key=_by_begin) :]}
         while len(session.turns) > MAX_TURNS:
             self._state.session_of.pop(session.turns.pop(0).turn_id, None)
             session.forgotten += 1
+        return touched
 
-    def forget(self, turn_id: str) -> None:
-        """Take the turn out of its session."""
+    def forget(self, turn_id: str) -> set[str]:
+        """Take the turn out of its session; the turns after it, which were judged by it."""
         key = self._state.session_of.pop(turn_id, None)
         session = self._state.sessions.get(key or "")
-        if session is not None:
-            session.turns = [other for other in session.turns if other.turn_id != turn_id]
+        place = _place_of(session, turn_id) if session is not None else None
+        return _take_out(session, place) if session is not None and place is not None else set()
 
     # --- what others ask ------------------------------------------------------------------------------
     def session(self, turn_id: str) -> tuple[str, SessionState] | None:
@@ -246,8 +268,7 @@ class Settler:
         found = self.session(turn_id)
         if found is None:
             return None
-        places = (n for n, past in enumerate(found[1].turns) if past.turn_id == turn_id)
-        place = next(places, None)
+        place = _place_of(found[1], turn_id)
         return None if place is None else found[1].forgotten + place + 1
 
     def previous(self, turn: TurnState) -> Past | None:
