@@ -18,7 +18,7 @@ from turnscope.assembly.engines import End, Engines
 from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.handles import Handles
-from turnscope.assembly.holds import EXPIRED, LATE, Holds
+from turnscope.assembly.holds import EXPIRED, HELD, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.matching import Matching, NoMatch
 from turnscope.assembly.moments import moment
@@ -195,9 +195,9 @@ class Assembler:
         turn = self._turns.open(key, arrival_ns)
         self._turns.apply(turn, event, arrival_ns)
         if isinstance(event.body, Attempt):
-            self._settler.attempt(turn, event.body, arrival_ns)
-        self._turns.reopen(turn)
+            self._closing.dirty |= self._settler.attempt(turn, event.body, arrival_ns)
         news = isinstance(event.body, Stuck) and self._standstill.said(turn, event, event.body)
+        self._turns.reopen(turn)
         if not turn.counted:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
@@ -285,6 +285,8 @@ class Assembler:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
             return
         hold = self._holds.apply(event, body, arrival_ns)
+        if body.phase == HELD:
+            self._closing.dirty |= self._holds.users(hold)
         self._holds.reopen(hold)
         if not hold.counted:
             self._push(self._holds.schedule(hold, arrival_ns), HOLD, hold.hold_id)

@@ -90,9 +90,14 @@ class Closing:
             keys, self.dirty = sorted(self.dirty), set()
             for key in keys:
                 turn = self._turns.get(key)
+                lease = self._lease(turn) if turn is not None and turn.counted else None
+                if lease is not None:
+                    self.dirty_holds.add(lease)
                 if turn is None or turn.closed == "fragment":
                     continue
-                self.dirty |= self._settler.note(turn)
+                concerned = self._settler.note(turn)
+                self.dirty |= concerned.turns
+                self.dirty_holds |= concerned.holds
                 changed[key] = turn
         for _, turn in sorted(changed.items()):
             self.dirty |= self._continuity.judge(turn)

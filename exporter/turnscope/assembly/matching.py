@@ -69,8 +69,7 @@ class Matching:
         attempt = turn.attempt
         assert attempt is not None
         target.attempt, target.attempt_clock = attempt, turn.attempt_clock
-        self._settler.attempt(target, attempt, turn.last_ns)
-        return self._join(turn, target)
+        return self._settler.attempt(target, attempt, turn.last_ns) | self._join(turn, target)
 
     def hand_over(self, turn: TurnState, target: TurnState) -> set[str]:
         """A request to D that was handed nothing, and the turn that it made the answer of; turns to be looked at

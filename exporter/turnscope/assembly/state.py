@@ -116,6 +116,7 @@ class TurnState(msgspec.Struct, kw_only=True):
     samples: list[Leg] = []
     """Other samples (n > 1) of the P leg: the same prompt, each a request to the engine."""
     decodes: list[Leg] = []
+    """By end; so are the reads."""
     reads: list[Read] = []
     hold_use: HoldUse | None = None
     attempt: Attempt | None = None

@@ -139,7 +139,9 @@ def _engine(engine: EngineState, engines: Engines, state: State, held: dict[tupl
         decoded=engine.decoded,
         handed_over=engine.handed_over,
         failing=_failing(engine, engines),
-        spoiled_prefixes=len({f.turn_id for filed in cache.spoiled.values() for f in filed}) if cache is not None else 0,
+        spoiled_prefixes=len({f.turn_id for filed in cache.spoiled.values() for f in filed})
+        if cache is not None
+        else 0,
         held={str(kind): _held(engine, held.get((engine.engine.id, str(kind)), Held()), kind) for kind in HoldKind},
         prefill_measurements=measurements(engine),
     )
