@@ -164,8 +164,8 @@ OF_ARRIVAL = {
     "turnscope_suspicions_total",
     "turnscope_suspicions_withdrawn_total",
 }
-"""All that depends on the order of late facts, and must: they are counted one by one as they come. A gap is counted when
-it shows, and a suspicion at first evidence, though the next fact may refute it."""
+"""All that depends on the order of late facts, and must: they are counted one by one as they come. A gap is counted
+when it shows, and a suspicion at first evidence, though the next fact may refute it."""
 
 
 @many

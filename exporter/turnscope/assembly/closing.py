@@ -17,7 +17,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.sources import Ended
 from turnscope.assembly.state import HoldState, State, TurnState
-from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_handover, note_reason
+from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_reason
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.turns import Turns, anchored, given_handle
 from turnscope.catalog import NO_ENGINE
@@ -153,7 +153,6 @@ class Closing:
         learning.learn_step(decode_engine, row)
         contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
         note_reason(prefill_engine, row)
-        note_handover(decode_engine, row)
         note_explained(self._state, row)
         note_continuity(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)

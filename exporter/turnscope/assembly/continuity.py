@@ -1,9 +1,9 @@
 """Continuity: how a turn's prompt continues what D holds for it and what its session had computed before.
 
 Works on digests alone. They may come after the turn they are of: a turn is counted with what is known at its time, five
-seconds after it is complete, and judged again when a digest that it had missed arrives, or a turn before it changes. Until
-it is counted each verdict is made of nothing but what is known then, so that the order in which it became known makes no
-difference.
+seconds after it is complete, and judged again when a digest that it had missed arrives, or a turn before it changes.
+Until it is counted each verdict is made of nothing but what is known then, so that the order in which it became known
+makes no difference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from turnscope.assembly.settler import Settler, digests_of
 from turnscope.assembly.state import Past, TurnState, Verdict
 from turnscope.assembly.taint import Taint
 from turnscope.assembly.tokens import Split
-from turnscope.assembly.turns import given_handle
+from turnscope.assembly.turns import brings_answers, given_handle
 from turnscope.marks import Shared, common_prefix, comparable, seen_elsewhere
 from turnscope.model import Digest
 from turnscope.semconv import ContinuityEvidence
@@ -131,10 +131,8 @@ class Continuity:
 
     def _first(self, turn: TurnState) -> bool:
         """The proxy saw it bring no answer along, and its session begins with it."""
-        attempt, session = turn.attempt, self._settler.session(turn.turn_id)
-        if attempt is None or session is None or session[1].forgotten or not attempt.message_roles:
-            return False
-        return "assistant" not in attempt.message_roles
+        session = self._settler.session(turn.turn_id)
+        return session is not None and not session[1].forgotten and brings_answers(turn) is False
 
     def _of_hold(self, turn: TurnState, own: Digest) -> Shared | None:
         """Against what the given handle stands for: what D says of it, and P's prompt of the turn that left it."""

@@ -81,6 +81,12 @@ def left_handle(turn: TurnState) -> Handle | None:
     return turn.attempt.handle_out if turn.attempt is not None else None
 
 
+def brings_answers(turn: TurnState) -> bool | None:
+    """Whether the request brings earlier answers along: it is none of the first then. None without the proxy's word."""
+    roles = turn.attempt.message_roles if turn.attempt is not None else []
+    return "assistant" in roles if roles else None
+
+
 def names_in(request_id: str) -> list[str]:
     """The ``X-Request-Id`` values that an engine may have made ``<endpoint>-<id>[-<n>]-<random>`` of."""
     request_id = semconv.request_of(request_id)
