@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from turnscope.semconv import Reason, Status, diverges_in
+from turnscope.semconv import DIVERGENCES, Reason, Status, diverges_in
 from turnscope.store.fates import Fate
 from turnscope_app import text, words
 
@@ -61,7 +61,7 @@ def parted(turn: Turn) -> str:
     if role is None:
         return ""
     where = diverges_in(turn["diverged_message"], role)
-    what = words.DIVERGENCES.get(kind, str(kind).replace("_", " "))
+    what = DIVERGENCES.get(kind, str(kind).replace("_", " "))
     before, now = turn["diverged_chars_before"], turn["diverged_chars"]
     size = f"; {before or 0:,} characters before, {now or 0:,} now" if (before, now) != (None, None) else ""
     late = " Only lengths could be compared: it may differ earlier." if turn["diverged_evidence"] == "lengths" else ""

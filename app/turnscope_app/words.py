@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from turnscope.semconv import Divergence, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
 
 NOT_MEASURED: Final = "not measured"
@@ -184,16 +184,6 @@ SUSPICIONS: Final[dict[str, Word]] = {
         "answered after failed load",
         "Fetching back failed, and the turn was answered all the same: its memory may have gaps.",
     ),
-}
-
-DIVERGENCES: Final[dict[str, str]] = {
-    Divergence.EDITED: "edited",
-    Divergence.REMOVED: "left out",
-    Divergence.INSERTED: "put in",
-    Divergence.TRUNCATED: "the request ends before it",
-    Divergence.COMPACTED: "several were compacted",
-    Divergence.ANSWER_CHANGED: "not the answer that was given",
-    Divergence.REASONING_STRIPPED: "the answer without its reasoning",
 }
 
 FATES: Final[dict[str, Word]] = {

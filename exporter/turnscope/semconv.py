@@ -169,6 +169,18 @@ class Divergence(StrEnum):
     """As ``answer_changed``, and what is missing is the answer's reasoning."""
 
 
+DIVERGENCES: Final[dict[Divergence, str]] = {
+    Divergence.EDITED: "edited",
+    Divergence.REMOVED: "left out",
+    Divergence.INSERTED: "put in",
+    Divergence.TRUNCATED: "the request ends before it",
+    Divergence.COMPACTED: "several were compacted",
+    Divergence.ANSWER_CHANGED: "not the answer that was given",
+    Divergence.REASONING_STRIPPED: "the answer without its reasoning",
+}
+"""For people: what became of the message that differs."""
+
+
 class HoldKind(StrEnum):
     """``hold``: kept on D for the next turn. ``lease``: kept on P until D has read. Never mixed."""
 

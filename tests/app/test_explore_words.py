@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from turnscope.semconv import Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import DIVERGENCES, Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
 from turnscope_app import text, words
 
@@ -32,7 +32,7 @@ def test_every_word_has_a_story_and_no_other_has(vocabulary: type[StrEnum], tabl
 
 
 def test_every_kind_of_divergence_has_its_words() -> None:
-    assert set(words.DIVERGENCES) == set(Divergence)
+    assert set(DIVERGENCES) == set(Divergence)
 
 
 @pytest.mark.parametrize("table", [words.PATHS, words.REASONS, words.SUSPICIONS, words.STATUSES, words.SOURCES])

@@ -245,3 +245,32 @@ def test_a_client_that_leaves_during_prefill_leaves_one_cancelled_turn() -> None
     (turn,) = run.turns().values()
     assert (turn.status, turn.stage, turn.path, turn.has_decode) == ("cancelled", "prefill", "unknown", False)
     assert run.count("turns_ended_total", "prefill-0", "cancelled") == 1
+
+
+def test_however_often_a_request_is_tried_it_is_one_turn_that_tells_of_all_its_attempts() -> None:
+    for last_came in (True, False):
+        pair = Pair()
+        assert pair.proxy is not None
+        events = pair.start()
+        for n in range(1, 6):
+            leg = Handle(engine_id="p", request_id=f"pA{n}")
+            failed = Attempt(
+                proxy_turn_id="t9",
+                number=n,
+                final=False,
+                session_id="s",
+                prefill=leg,
+                prefill_status=503,
+                outcome="error",
+                error_stage="prefill",
+                prefill_start_ns=0,
+            )
+            events.append(pair.p.say(request(f"pA{n}", finish_reason="error", added_mono_ns=0), 100 * n))
+            events.append(pair.proxy.say(failed, 100 * n + 10))
+        if last_came:
+            events += pair.turn("9", at_ms=700, attempt={"number": 6})
+        run = Run().feed(events).wait(100)
+        assert [turn.prefill_request_id for turn in run.turns().values()] == ["p9" if last_came else "pA5"]
+        (turn,) = run.turns().values()
+        assert [made.number for made in turn.attempts_made] == list(range(1, 7 if last_came else 6))
+        assert run.count("turns_total") == 1

@@ -9,11 +9,11 @@ import pytest
 
 from tests.assembly.run import Run
 from tests.assembly.talk import Talk, message, text
-from tests.builders import KEYS, P, Pair, read
+from tests.builders import KEYS, D, P, Pair, read
 from turnscope import marks
 from turnscope.assembly import AssemblySettings
 from turnscope.marks import LONGEST, Keys
-from turnscope.model import Digest, Event, Turn
+from turnscope.model import Digest, Engine, Event, Turn
 from turnscope.semconv import Direction, Leg
 
 SYSTEM = message(1000, salt=1)
@@ -267,6 +267,36 @@ def test_what_was_computed_twice_for_want_of_a_handle_is_avoidable_and_has_its_r
     assert run.count("prompt_tokens_total", "prefill-0", "computed") == 0
 
 
+@pytest.mark.parametrize(
+    ("reason", "session", "d"),
+    [
+        ("no_handle_from_decode", "s", D),
+        ("feature_off_decode", "s", msgspec.structs.replace(D, bidirectional=False)),
+        ("no_session_id", None, D),
+    ],
+)
+def test_what_streamed_answers_without_a_handle_made_later_turns_compute_again_is_counted_by_its_cause(
+    reason: str, session: str | None, d: Engine
+) -> None:
+    pair = Pair(d=d)
+    talk, prompt, events, reusable = Talk(pair, session), SYSTEM, pair.start(), 0
+    for n in range(5):
+        turn = talk.turn(str(n), prompt, at_ms=5000 * n, first=n == 0, handle_seen=False)
+        events += [*turn[0], *turn[1]]
+        held = [*prompt, *talk.answers[str(n)]]
+        reusable += len(held) - 1 if n < 4 else 0
+        prompt = [*held, *text(50, salt=n)]
+    run = Run().feed(events).wait()
+    assert [turn.reason for turn in run.turns().values()].count(reason) == (4 if session else 5)
+    avoidable = run.count("avoidable_recompute_tokens_total", "prefill-0", reason)
+    assert run.count("avoidable_recompute_tokens_total") == avoidable
+    if session is None:
+        assert avoidable == 0, "which turns belong together is not known, nor what was computed before"
+    else:
+        assert reusable - 4 * 16 < avoidable <= reusable
+    assert run.count("transfer_bytes_total", "prefill-0", "reverse_fetch") == 0
+
+
 def test_a_prefix_edited_early_makes_the_rest_new_and_rewritten() -> None:
     edited = [*SYSTEM[:20], 7, 8, *SYSTEM[21:], *answer_of(), *USER]
     run = two_turns(edited, handle=False)
@@ -445,7 +475,9 @@ def test_what_digests_told_stays_known_when_they_are_forgotten(never_came: str) 
     run.feed([*pair.start(), *one[0], *two[0], *told]).wait()
     before = run.turns()["p2"]
     run.feed(pair.digests("other", text(40_000), text(100), 30_000))
-    run.feed([pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1), 31_000)]).wait()
+    run.feed(
+        [pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1, duration_ns=1), 31_000)]
+    ).wait()
     after = run.turns()["p2"]
     changed = {f for f in Turn.__struct_fields__ if getattr(before, f) != getattr(after, f)}
     assert changed == {"revision", "handoff_bytes", "handoff_reads", "late"}

@@ -45,11 +45,11 @@ def test_after_ten_of_them_the_engine_is_known_to_take_nothing_over() -> None:
         events += not_handed_over(pair, n, at_ms=1000 * n)
     run = Run().feed(events).wait(100)
     (decode,) = [e for e in run.assembler.status(run.now_ns).engines if e.name == "decode-0"]
-    assert (decode.decoded, decode.handed_over) == (10, 0)
+    assert (decode.without_handoff, decode.prefills_meanwhile) == (10, 9)
     healthy = Pair()
     run = Run().feed([*healthy.start(), *healthy.turn("1")]).wait()
     (decode,) = [e for e in run.assembler.status(run.now_ns).engines if e.name == "decode-0"]
-    assert (decode.decoded, decode.handed_over) == (1, 1)
+    assert (decode.without_handoff, decode.prefills_meanwhile) == (0, 0)
 
 
 def test_of_two_requests_with_the_same_name_none_is_guessed() -> None:

@@ -327,18 +327,6 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     ("stuck", _assembly(stuck_turns=1), "engines", _assembly(stuck_turns=0)),
     (
-        "nothing_handed_over",
-        _engine_count("decode-0", decoded=10, handed_over=0),
-        "decode-0",
-        _engine_count("decode-0", decoded=9, handed_over=0),
-    ),
-    (
-        "nothing_handed_over",
-        _engine_count("decode-0", decoded=1000, handed_over=0),
-        "decode-0",
-        _engine_count("decode-0", decoded=1000, handed_over=1),
-    ),
-    (
         "pair_fails",
         _engine_count("prefill-0", failing={"decode-0": 3}),
         "prefill-0 reading from decode-0",
@@ -351,6 +339,22 @@ CASES: list[tuple[str, Change, str, Change]] = [
         _assembly(explained={"both yes": 99, "both no": 1, "engines no": 50}),
     ),
     ("suspicious", _assembly(suspicions={"kv_mismatch": 1}), "turns", _assembly(suspicions={"kv_mismatch": 0})),
+    (
+        "digest_keys_differ",
+        _all(_emitter("engine", "prefill-0", digest_key_id="a"), _emitter("engine", "decode-0", digest_key_id="b")),
+        "engines",
+        _all(_emitter("engine", "prefill-0", digest_key_id="a"), _emitter("engine", "decode-0", digest_key_id="a")),
+    ),
+    (
+        "digest_keys_differ",
+        _all(
+            _emitter("engine", "prefill-0", digest_key_id="a"),
+            _emitter("engine", "decode-0", digest_key_id="b"),
+            _emitter("proxy", digest_key_id="a"),
+        ),
+        "engines",
+        _all(_emitter("engine", "prefill-0", digest_key_id="a"), _emitter("proxy", digest_key_id="b")),
+    ),
     (
         "prefix_cache_spoiled",
         _engine_count("prefill-0", spoiled_prefixes=1),

@@ -7,8 +7,10 @@ import pytest
 
 from tests.assembly.hosts import apart, conversation
 from tests.assembly.run import Run
-from tests.assembly.streams import not_handed_over
-from tests.builders import MS, SECOND, D, P, Pair, request
+from tests.assembly.streams import OTHER, not_handed_over
+from tests.assembly.talk import text
+from tests.builders import KEYS, MS, SECOND, D, P, Pair, request
+from turnscope.marks import Keys
 from turnscope.measures.findings import findings
 from turnscope.model import Event, ExporterStatus, SystemStatus
 from turnscope.semconv import Leg
@@ -130,7 +132,7 @@ def test_turns_that_d_computes_all_by_itself_are_found() -> None:
     run = Run().feed(pair.start())
     for n in range(10):
         run.feed(not_handed_over(pair, n, at_ms=1000 * n))
-    assert _found(run.wait(100))["nothing_handed_over"] == "decode-0"
+    assert _found(run.wait(100))["no_handoffs"] == "decode-0"
 
 
 def test_a_prefill_engine_alone_is_missing_its_other_side() -> None:
@@ -156,3 +158,20 @@ def test_hosts_whose_clocks_differ_are_found_by_the_turns_that_both_took_part_in
     assert found["clocks_apart"].startswith("hosts ")
     pair = Pair()
     assert "clocks_apart" not in _found(Run().feed(conversation(pair)).wait(10), 1)
+
+
+@pytest.mark.parametrize(("d_keys", "found"), [(KEYS, None), (OTHER, "engines")])
+def test_engines_that_digest_under_different_keys_are_found(d_keys: Keys, found: str | None) -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *pair.turn("1")])
+    run.feed(pair.digests("1", text(1000), text(200), 1200, keys=KEYS, legs="p"))
+    run.feed(pair.digests("1", text(1000), text(200), 1200, keys=d_keys, legs="d"))
+    assert _found(run).get("digest_keys_differ") == found
+
+
+def test_a_key_that_was_changed_on_all_engines_is_no_finding() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *pair.turn("1")])
+    for at, keys in ((1200, KEYS), (1300, OTHER)):
+        run.feed(pair.digests("1", text(1000), text(200), at, keys=keys))
+    assert "digest_keys_differ" not in _found(run)

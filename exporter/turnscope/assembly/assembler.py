@@ -13,15 +13,15 @@ from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.digests import Digests
-from turnscope.assembly.emitters import STOPPED, Emitters
-from turnscope.assembly.engines import End, Engines
+from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.engines import Engines
 from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.handles import Handles
-from turnscope.assembly.holds import EXPIRED, LATE, Holds
+from turnscope.assembly.holds import EXPIRED, HELD, LATE, Holds
 from turnscope.assembly.ledger import Ledger, one
+from turnscope.assembly.lives import ENGINE, HOLD, Lives
 from turnscope.assembly.matching import Matching, NoMatch
-from turnscope.assembly.moments import moment
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.sources import EmitterState, Idle
@@ -49,9 +49,7 @@ from turnscope.model import Fabric as Look
 from turnscope.semconv import HoldKind
 
 TURN: Final = "turn"
-HOLD: Final = "hold"
 EMITTER: Final = "emitter"
-ENGINE: Final = "engine"
 FABRIC: Final = "fabric"
 PRUNE_NS: Final = 60 * SECOND
 
@@ -102,6 +100,7 @@ class Assembler:
         )
         self._agenda = Agenda()
         self._push = self._agenda.push
+        self._lives = Lives(settings, self._engines, self._holds, self._handles, self._agenda)
         for turn in state.turns.values():
             self._push(turn.due_ns, TURN, turn.turn_id)
         for hold in state.holds.values():
@@ -119,8 +118,6 @@ class Assembler:
     def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None:
         """Take one event that arrived at ``arrival_ns`` (and ``wall_ns``, Unix time, for clock differences)."""
         self._run(arrival_ns)
-        known = self._engines.get(event.engine.id) if event.engine is not None else None
-        begins = known is None or known.silent
         speaker = self._state.emitters.get(event.emitter.id)
         idle = speaker.idle if speaker is not None else {}
         emitter = self._emitters.receive(event, arrival_ns, wall_ns)
@@ -132,18 +129,7 @@ class Assembler:
         if self._state.proxies == [event.emitter.id] and emitter.received == 1:
             for turn in self._turns.before_the_proxy(arrival_ns):
                 self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
-        replaced = self._engines.replaces(event)
-        restarted = self._engines.see(event, arrival_ns)
-        if replaced is not None:
-            self._lose(replaced, None, End(event.wall_ns, moment(event)), arrival_ns)
-        if event.engine is not None:
-            if begins:
-                self._push(arrival_ns + self._settings.engine_lost_ns, ENGINE, event.engine.id)
-            if restarted:
-                end = End(event.wall_ns, moment(event))
-                self._lose(event.engine.id, event.engine.generation, end, arrival_ns)
-            elif isinstance(event.body, EngineState):
-                self._engine_says(event, event.body, arrival_ns)
+        self._lives.see(event, arrival_ns)
         self._closing.dirty_holds |= self._handles.see(event, arrival_ns)
         if isinstance(event.body, Heartbeat):
             self._look_for_idle(emitter, idle, arrival_ns)
@@ -195,9 +181,9 @@ class Assembler:
         turn = self._turns.open(key, arrival_ns)
         self._turns.apply(turn, event, arrival_ns)
         if isinstance(event.body, Attempt):
-            self._settler.attempt(turn, event.body, arrival_ns)
-        self._turns.reopen(turn)
+            self._closing.dirty |= self._settler.attempt(turn, event.body, arrival_ns)
         news = isinstance(event.body, Stuck) and self._standstill.said(turn, event, event.body)
+        self._turns.reopen(turn)
         if not turn.counted:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
@@ -253,12 +239,12 @@ class Assembler:
         self._closing.settle()
         prefill = self._matching.prefill_of(turn)
         if prefill is not None:
-            self._matching.hand_over(turn, prefill)
+            self._closing.dirty |= self._matching.hand_over(turn, prefill)
             self._joined(turn, prefill, now_ns)
             return
         match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
         if isinstance(match, TurnState):
-            self._matching.merge(turn, match)
+            self._closing.dirty |= self._matching.merge(turn, match)
             self._joined(turn, match, now_ns)
         elif match is NoMatch.AMBIGUOUS:
             self._closing.drop_attempt(turn)
@@ -267,7 +253,6 @@ class Assembler:
         self._closing.settle()
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        self._closing.dirty.add(target.turn_id)
         if target.counted:
             target.late = True
             self._turns.put(target)
@@ -286,6 +271,8 @@ class Assembler:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
             return
         hold = self._holds.apply(event, body, arrival_ns)
+        if body.phase == HELD:
+            self._closing.dirty |= self._holds.users(hold)
         self._holds.reopen(hold)
         if not hold.counted:
             self._push(self._holds.schedule(hold, arrival_ns), HOLD, hold.hold_id)
@@ -294,21 +281,6 @@ class Assembler:
             self._ledger.count(f"late:{unique}", [one("turnscope_late_facts_total", HOLD)])
         self._closing.dirty_holds.add(hold.hold_id)
         self._closing.settle()
-
-    def _engine_says(self, event: Event, body: EngineState, arrival_ns: int) -> None:
-        engine = self._engines.get(event.engine.id if event.engine else None)
-        if engine is None or event.engine is None or event.engine.generation != engine.engine.generation:
-            return
-        if body.state == "stopping" and event.emitter.kind == "engine":
-            engine.stopped = True
-            self._lose(event.engine.id, None, End(event.wall_ns, moment(event)), arrival_ns)
-        elif body.state not in STOPPED:
-            engine.stopped = False
-
-    def _lose(self, engine_id: str, survivor: str | None, end: End, now_ns: int) -> None:
-        for hold in self._holds.lose(engine_id, survivor, end):
-            self._handles.lost(hold.hold_id, end.wall_ns)
-            self._push(self._holds.schedule(hold, now_ns), HOLD, hold.hold_id)
 
     # --- time -----------------------------------------------------------------------------------------
     def tick(self, now_ns: int) -> None:
@@ -343,22 +315,10 @@ class Assembler:
                 self._closing.settle()
                 self._push(self._fabric.next_due_ns(key), FABRIC, key)
             else:
-                self._engine_due(key, due_ns)
+                self._lives.due(key, due_ns)
         self._state.now_ns = now_ns
         if self._state.now_ns - self._state.pruned_ns >= PRUNE_NS:
             self._prune()
-
-    def _engine_due(self, engine_id: str, due_ns: int) -> None:
-        engine = self._engines.get(engine_id)
-        if engine is None:
-            return
-        silent_from = engine.last_ns + self._settings.engine_lost_ns
-        if silent_from > due_ns:
-            self._push(silent_from, ENGINE, engine_id)
-            return
-        engine.silent = True
-        # It ended some time after it was last heard: nothing tells when.
-        self._lose(engine_id, None, End(engine.last_wall_ns, engine.last), due_ns)
 
     def _prune(self) -> None:
         state = self._state
@@ -372,6 +332,7 @@ class Assembler:
             self._emitters.forget(emitter_id)
         for key in [k for k, since in state.counted.items() if since < old]:
             del state.counted[key]
+        self._engines.prune(old)
         self._settler.prune(state.now_ns)
         self._digests.prune(state.now_ns)
         self._taint.prune()

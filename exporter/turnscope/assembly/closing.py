@@ -17,7 +17,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.sources import Ended
 from turnscope.assembly.state import HoldState, State, TurnState
-from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_handover, note_reason
+from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_reason
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.turns import Turns, anchored, given_handle
 from turnscope.catalog import NO_ENGINE
@@ -67,31 +67,43 @@ class Closing:
     # --- settling -------------------------------------------------------------------------------------
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
-        while self.dirty or self.dirty_holds:
-            self._settle()
-
-    def _settle(self) -> None:
         again: set[str] = set()
-        still_open: set[str] = set()
         while self.dirty:
-            keys, self.dirty = sorted(self.dirty), set()
-            for key in keys:
-                turn = self._turns.get(key)
-                if turn is None or turn.closed == "fragment":
-                    continue
-                self.dirty |= self._settler.note(turn)
-                (again if turn.counted else still_open).add(key)
+            again |= self._judge_changed()
         for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
             again |= self._holds.suspects(hold)
             self._revise_hold(hold)
         self.dirty_holds = set()
-        # What an open turn leaves in caches and holds concerns turns that may be counted before it.
-        for key in sorted(still_open):
-            self.dirty |= self._continuity.judge(self._state.turns[key])
         for key in sorted(again):
             counted = self._turns.get(key)
             if counted is not None and counted.counted:
                 self._revise(counted)
+
+    def _judge_changed(self) -> set[str]:
+        """Judge what changed by everything that is known, and note whom that concerns; those of them that are counted.
+
+        Open turns as well: what they leave in caches and holds concerns turns that may be counted before them. Nothing
+        is counted or written before all verdicts agree, else it would be by the order in which they were come to.
+        """
+        changed: dict[str, TurnState] = {}
+        while self.dirty:
+            keys, self.dirty = sorted(self.dirty), set()
+            for key in keys:
+                turn = self._turns.get(key)
+                lease = self._lease(turn) if turn is not None and turn.counted else None
+                if lease is not None:
+                    self.dirty_holds.add(lease)
+                if turn is None or turn.closed == "fragment":
+                    continue
+                concerned = self._settler.note(turn)
+                self.dirty |= concerned.turns
+                self.dirty_holds |= concerned.holds
+                changed[key] = turn
+        for _, turn in sorted(changed.items()):
+            self.dirty |= self._continuity.judge(turn)
+            if turn.counted:
+                self._turns.put(turn)
+        return {key for key, turn in changed.items() if turn.counted}
 
     def _known_hold(self, key: str) -> HoldState | None:
         return self._state.old_holds.get(key)
@@ -124,7 +136,7 @@ class Closing:
     def drop_attempt(self, turn: TurnState) -> None:
         """An attempt whose leg is one of several, which are counted without it."""
         turn.counted, turn.closed = True, "attempt"
-        self._settler.forget(turn.turn_id)
+        self.dirty |= self._settler.forget(turn.turn_id)
         self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", "attempt")])
         self._turns.put(turn)
 
@@ -135,14 +147,12 @@ class Closing:
         if turn.reads and prefill_engine is not None and given_handle(turn) is not None:
             turn.rate = prefill_engine.rate
         turn.usual_step_ns = learning.usual_step_ns(decode_engine)
-        self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         row = self._row(turn)
         learning.learn_prefill(prefill_engine, turn, row)
         learning.learn_step(decode_engine, row)
         contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
         note_reason(prefill_engine, row)
-        note_handover(decode_engine, row)
         note_explained(self._state, row)
         note_continuity(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
@@ -189,7 +199,6 @@ class Closing:
         """A newer row, if later facts changed it."""
         if turn.closed != "turn":
             return
-        self.dirty |= self._continuity.judge(turn)
         self._latch(turn)
         self._attribution.judge(turn)
         old = turn.row

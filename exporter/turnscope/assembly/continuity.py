@@ -1,12 +1,15 @@
 """Continuity: how a turn's prompt continues what D holds for it and what its session had computed before.
 
 Works on digests alone. They may come after the turn they are of: a turn is counted with what is known at its time, five
-seconds after it is complete, and judged again when a digest that it had missed arrives.
+seconds after it is complete, and judged again when a digest that it had missed arrives, or a turn before it changes.
+Until it is counted each verdict is made of nothing but what is known then, so that the order in which it became known
+makes no difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -18,7 +21,7 @@ from turnscope.assembly.settler import Settler, digests_of
 from turnscope.assembly.state import Past, TurnState, Verdict
 from turnscope.assembly.taint import Taint
 from turnscope.assembly.tokens import Split
-from turnscope.assembly.turns import given_handle
+from turnscope.assembly.turns import brings_answers, given_handle
 from turnscope.marks import Shared, common_prefix, comparable, seen_elsewhere
 from turnscope.model import Digest
 from turnscope.semconv import ContinuityEvidence
@@ -43,10 +46,16 @@ def _joined(parts: list[Shared]) -> Shared | None:
     return Shared(low, min((part.high for part in parts if part.high is not None and part.high > low), default=None))
 
 
+def _names(earlier: list[Past]) -> str:
+    names = "".join(key for past in earlier for key in past.digests)
+    return blake2b(names.encode(), digest_size=8).hexdigest() if names else ""
+
+
 def _kept(old: Verdict, new: Verdict, *, doubted: bool) -> Verdict:
-    """What was known stays known when what had told it has been forgotten since. ``doubted``: what was inferred is
-    not, since its source was refuted."""
-    kept = msgspec.structs.replace(old if old.before is not None and new.before is None else new)
+    """What a counted turn was known by stays known when it has been forgotten since: comparisons with the same turns as
+    before that tell less than they did. ``doubted``: what was inferred is not, since its source was refuted."""
+    forgotten = old.before is not None and new.before is None and old.against == new.against
+    kept = msgspec.structs.replace(old if forgotten else new)
     if old.of_hold and not new.of_hold:
         kept.continues, kept.of_hold = old.continues, True
     kept.wrong_hold = new.wrong_hold or (None if doubted else old.wrong_hold)
@@ -76,7 +85,7 @@ class Continuity:
             self._look_for_taint(turn, own, split, verdict)
         doubted = turn.turn_id in self._doubted
         self._doubted.discard(turn.turn_id)
-        turn.verdict = _kept(old, verdict, doubted=doubted) if old is not None else verdict
+        turn.verdict = _kept(old, verdict, doubted=doubted) if old is not None and turn.counted else verdict
         wrong = found(turn)
         turn.verdict.spread = wrong is not None
         if wrong is None and (old is None or not old.spread):
@@ -107,7 +116,7 @@ class Continuity:
     # --- comparing ------------------------------------------------------------------------------------
     def _compare(self, turn: TurnState, own: Digest | None, split: Split | None) -> Verdict:
         earlier = [past for past in self._settler.earlier(turn) if past.digests][-HISTORY:]
-        verdict = Verdict()
+        verdict = Verdict(against=_names(earlier))
         if not earlier and self._first(turn):
             verdict.evidence, verdict.before = ContinuityEvidence.FIRST_TURN, 0
         elif own is not None and earlier:
@@ -122,10 +131,8 @@ class Continuity:
 
     def _first(self, turn: TurnState) -> bool:
         """The proxy saw it bring no answer along, and its session begins with it."""
-        attempt, session = turn.attempt, self._settler.session(turn.turn_id)
-        if attempt is None or session is None or session[1].forgotten or not attempt.message_roles:
-            return False
-        return "assistant" not in attempt.message_roles
+        session = self._settler.session(turn.turn_id)
+        return session is not None and not session[1].forgotten and brings_answers(turn) is False
 
     def _of_hold(self, turn: TurnState, own: Digest) -> Shared | None:
         """Against what the given handle stands for: what D says of it, and P's prompt of the turn that left it."""

@@ -11,7 +11,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Idle
 from turnscope.assembly.state import State
 from turnscope.catalog.labels import EMITTER_KINDS
-from turnscope.model import EngineState, Event, Heartbeat
+from turnscope.model import Attempt, Digest, EngineState, Event, Heartbeat
 from turnscope.semconv import request_of
 
 STOPPED: Final = ("stopping", "switched_off")
@@ -62,6 +62,10 @@ class Emitters:
             emitter.clock_ns = clock if emitter.clock_ns is None else min(clock, emitter.clock_ns)
         if isinstance(event.body, Heartbeat):
             self._heartbeat(emitter, event, event.body, arrival_ns)
+        elif isinstance(event.body, Digest):
+            emitter.digest_key_id = event.body.key_id or emitter.digest_key_id
+        elif isinstance(event.body, Attempt):
+            emitter.digest_key_id = event.body.digest_key_id or emitter.digest_key_id
         elif isinstance(event.body, EngineState):
             emitter.state, emitter.message = event.body.state, event.body.message
             if event.body.state in STOPPED:

@@ -73,6 +73,8 @@ class Engines:
             return False
         known, clock = self._state.engines.get(engine.id), clock_of(event.emitter)
         if known is None:
+            if not self._room():
+                return False
             name = self._name(engine, event.emitter.host)
             if name not in _SHARED:
                 self._state.names[name] = engine.id
@@ -149,15 +151,41 @@ class Engines:
             return given if self._free(given) or (room and given not in names) else f"{role}-other"
         ordinals = [f"{role}-{n}" for n in range(self._settings.max_engine_names)]
         free = [name for name in ordinals if name in names and self._free(name)]
-        here = [name for name in free if self._state.engines[names[name]].host == host]
-        for name in (*here, *free):
+        owners = {name: self._state.engines.get(names[name]) for name in free}
+        own = [name for name in free if names[name] == engine.id]
+        here = [name for name, owner in owners.items() if owner is not None and owner.host == host]
+        for name in (*own, *here, *free):
             return name
         return next((name for name in ordinals if room and name not in names), f"{role}-other")
 
     def _free(self, name: str) -> bool:
-        """Whether the engine that had ``name`` is gone."""
+        """Whether the engine that had ``name`` is gone, or forgotten."""
         owner = self._state.engines.get(self._state.names.get(name, ""))
-        return owner is not None and owner.gone
+        return name in self._state.names and (owner is None or owner.gone)
+
+    # --- room -----------------------------------------------------------------------------------------
+    def _room(self) -> bool:
+        """Whether one more can be taken in; the one that has been gone longest makes room."""
+        engines = self._state.engines
+        if len(engines) < self._settings.max_engines:
+            return True
+        gone = [known for known in engines.values() if known.gone]
+        if gone:
+            self._forget(min(gone, key=lambda known: known.last_ns).engine.id)
+        return bool(gone)
+
+    def prune(self, before_ns: int) -> None:
+        """Forget engines that are gone and were last heard before; and failed reads from those that nobody knows."""
+        for key in [k for k, known in self._state.engines.items() if known.gone and known.last_ns < before_ns]:
+            self._forget(key)
+        for known in self._state.engines.values():
+            known.failing = {holder: n for holder, n in known.failing.items() if holder in self._state.engines}
+
+    def _forget(self, engine_id: str) -> None:
+        """Its name stays its own until another needs it."""
+        del self._state.engines[engine_id]
+        for place in [place for place, engine in self._state.places.items() if engine == engine_id]:
+            del self._state.places[place]
 
     # --- what others ask ------------------------------------------------------------------------------
     def name(self, engine_id: str | None) -> str:

@@ -22,7 +22,7 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import CHAINED, Settler, started_ns
 from turnscope.assembly.state import Past, Read, TurnState
 from turnscope.assembly.tokens import Split, prefilled, split
-from turnscope.assembly.turns import given_handle, hold_id
+from turnscope.assembly.turns import brings_answers, given_handle, hold_id
 from turnscope.model import Handle, Transfer
 from turnscope.semconv import Direction, Path, TransferState
 
@@ -161,7 +161,7 @@ class Witness:
         previous = self._settler.previous(turn)
         return Missing(
             session=session,
-            history="assistant" in attempt.message_roles if attempt is not None and attempt.message_roles else None,
+            history=brings_answers(turn),
             previous=self._previous(turn, previous) if previous is not None else None,
         )
 

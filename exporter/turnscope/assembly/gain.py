@@ -4,31 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from turnscope.assembly.ranks import lasted_ns
 from turnscope.assembly.rate import Estimate, Rate, spared
 from turnscope.assembly.state import Read
 from turnscope.model import Turn
-from turnscope.semconv import Suspicion, TransferState
-
-_MOVED = (TransferState.DONE, TransferState.FAILED)
-
-
-def fetch_time_ns(reads: Iterable[Read]) -> int | None:
-    """How long P's ranks were at it: the slowest one's time. None where a read's time was not measured, or none began.
-
-    Of a read that failed, from its begin to its end by its process's clock: NIXL tells nothing of it.
-    """
-    times = []
-    for read in reads:
-        transfer = read.transfer
-        if transfer.state not in _MOVED:
-            continue
-        if transfer.state is TransferState.DONE and transfer.duration_ns is not None:
-            times.append(max(0, transfer.duration_ns))
-        elif transfer.started_mono_ns is not None:
-            times.append(max(0, read.mono_ns - transfer.started_mono_ns))
-        else:
-            return None
-    return max(times, default=None)
+from turnscope.semconv import Suspicion
 
 
 def net_gain(rate: Rate | None, *, local: int, fetched: int, suspect: int, spent_ns: int) -> Estimate | None:
@@ -45,7 +25,7 @@ def net_gain(rate: Rate | None, *, local: int, fetched: int, suspect: int, spent
 
 def worth(row: Turn, rate: Rate | None, reads: Iterable[Read]) -> Estimate | None:
     """Of the turn's fetch. None where there was none, or what it took or spared is not known."""
-    spent_ns = fetch_time_ns(reads)
+    spent_ns = lasted_ns(reads)
     if spent_ns is None or row.fetched_tokens is None or row.local_hit_tokens is None:
         return None
     suspect = suspect_tokens(row)

@@ -86,6 +86,7 @@ class Holds:
         """A fragment whose begin has come after all is a hold, not counted yet."""
         if hold.fragment and hold.held_ns is not None:
             hold.fragment = hold.counted = False
+            hold.due_ns = None
             del self._state.old_holds[hold.hold_id]
             self._state.holds[hold.hold_id] = hold
 
@@ -142,6 +143,10 @@ class Holds:
         if hold.kind is HoldKind.LEASE:
             return turn_id(hold.engine_id, hold.request_id)
         return self._state.left_by.get(hold.hold_id)
+
+    def users(self, hold: HoldState) -> set[str]:
+        """Turns that were given its handle."""
+        return {use.turn_id for use in self._settler.users(hold.hold_id)}
 
     def suspects(self, hold: HoldState) -> set[str]:
         """Turns that what is known of the hold may make suspicious."""

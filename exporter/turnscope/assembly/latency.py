@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.evidence import fetches
-from turnscope.assembly.gain import fetch_time_ns
 from turnscope.assembly.moments import Moment
+from turnscope.assembly.ranks import MOVING, lasted_ns
 from turnscope.assembly.state import Leg, Read, TurnState
 from turnscope.assembly.tokens import Split
 from turnscope.assembly.ttft import Parts, Stamps, parts
 from turnscope.assembly.turns import decode
-from turnscope.semconv import Direction, TransferState
+from turnscope.semconv import Direction
 from turnscope.semconv import Leg as Part
 
 WAY_ERROR_NS: Final = 1_000_000
@@ -82,7 +82,7 @@ def on_p(turn: TurnState, split: Split | None) -> OnP:
     """Of the P leg, or of a whole request."""
     leg, waited_ns = turn.prefill, _waited_ns(turn.prefill)
     if leg is None or leg.request.scheduled_mono_ns is None or waited_ns is None:
-        return OnP(fetch=fetch_time_ns(fetches(turn)))
+        return OnP(fetch=lasted_ns(fetches(turn)))
     took_ns = leg.mono_ns - leg.request.scheduled_mono_ns
     prefill_ns = took_ns if took_ns >= 0 else None
     moved = _load_ns(leg, waited_ns, fetches(turn))
@@ -111,7 +111,7 @@ def _load_ns(leg: Leg, waited_ns: int, reads: list[Read]) -> int | None:
     """
     request = leg.request
     assert request.scheduled_mono_ns is not None
-    moving = [r for r in reads if r.transfer.state in (TransferState.DONE, TransferState.FAILED)]
+    moving = [r for r in reads if r.transfer.state in MOVING]
     begun = [r.transfer.started_mono_ns for r in moving if r.transfer.started_mono_ns is not None]
     if moving and len(begun) == len(moving) and all(leg.clock and r.clock == leg.clock for r in moving):
         begin = max(request.added_mono_ns, min(begun))

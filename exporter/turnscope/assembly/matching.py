@@ -63,28 +63,29 @@ class Matching:
                 return prefills[0]
         return None
 
-    def merge(self, turn: TurnState, target: TurnState) -> None:
-        """An attempt that did not name its P leg, and the leg that it turned out to have been."""
+    def merge(self, turn: TurnState, target: TurnState) -> set[str]:
+        """An attempt that did not name its P leg, and the leg that it turned out to have been; turns to be looked at
+        again."""
         attempt = turn.attempt
         assert attempt is not None
         target.attempt, target.attempt_clock = attempt, turn.attempt_clock
-        self._settler.attempt(target, attempt, turn.last_ns)
-        self._join(turn, target)
+        return self._settler.attempt(target, attempt, turn.last_ns) | self._join(turn, target)
 
-    def hand_over(self, turn: TurnState, target: TurnState) -> None:
-        """A request to D that was handed nothing, and the turn that it made the answer of."""
+    def hand_over(self, turn: TurnState, target: TurnState) -> set[str]:
+        """A request to D that was handed nothing, and the turn that it made the answer of; turns to be looked at
+        again."""
         assert turn.prefill is not None
         for leg in (turn.prefill, *turn.samples):
             self._turns.add_decode(target, leg)
         if target.attempt is None:
             target.attempt, target.attempt_clock = turn.attempt, turn.attempt_clock
-        self._join(turn, target)
+        return self._join(turn, target)
 
-    def _join(self, turn: TurnState, target: TurnState) -> None:
+    def _join(self, turn: TurnState, target: TurnState) -> set[str]:
         del self._state.turns[turn.turn_id]
         target.join = "inferred"
         self._turns.reopen(target)
-        self._settler.forget(turn.turn_id)
+        return self._settler.forget(turn.turn_id) | {target.turn_id}
 
     def _by_name(self, attempt: Attempt) -> list[str]:
         return self._state.named.get(attempt.x_request_id, []) if attempt.x_request_id is not None else []

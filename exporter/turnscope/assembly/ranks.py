@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from turnscope.assembly.moments import clock_of
 from turnscope.assembly.state import Read
 from turnscope.model import Engine, Event, Transfer
 from turnscope.semconv import Direction, TransferState
+
+MOVING: Final = (TransferState.DONE, TransferState.FAILED)
+"""States of reads that were begun: the others moved nothing and took no time."""
 
 
 class Moved(NamedTuple):
@@ -55,6 +58,30 @@ def end_ns(read: Read) -> int:
     return transfer.started_mono_ns + max(0, transfer.duration_ns)
 
 
+def lasted_ns(reads: Iterable[Read]) -> int | None:
+    """How long one logical transfer took; None where any of its reads was not timed, or there are none.
+
+    Ranks read side by side: from the first begin to the last end where one clock tells, else the longest read. Of a
+    read that failed NIXL tells nothing: it ends with its report.
+    """
+    part = [read for read in reads if read.transfer.state in MOVING]
+    times = [_took_ns(read) for read in part]
+    known = [took for took in times if took is not None]
+    if not known or len(known) < len(part):
+        return None
+    begins = [read.transfer.started_mono_ns for read in part if read.transfer.started_mono_ns is not None]
+    if len(begins) == len(part) and len({read.clock for read in part}) == 1:
+        return max(0, max(end_ns(read) for read in part) - min(begins))
+    return max(known)
+
+
+def _took_ns(read: Read) -> int | None:
+    transfer = read.transfer
+    if transfer.state is TransferState.DONE and transfer.duration_ns is not None:
+        return max(0, transfer.duration_ns)
+    return max(0, read.mono_ns - transfer.started_mono_ns) if transfer.started_mono_ns is not None else None
+
+
 def done(reads: Iterable[Read], *, handoff: bool) -> list[Read]:
     """Those of one direction that moved something."""
     return [
@@ -89,7 +116,7 @@ def moved(reads: list[Read], engine_of: Callable[[str], Engine | None]) -> Moved
             ),
             default=None,
         ),
-        duration_ns=max((lasted for lasted in map(_lasted, parts) if lasted is not None), default=None),
+        duration_ns=max((lasted for lasted in map(lasted_ns, parts) if lasted is not None), default=None),
     )
 
 
@@ -119,12 +146,3 @@ def _logical(part: list[Read], engine: Engine | None) -> int | None:
     for rank, size in by_rank.items():
         shards[rank // copies] = max(shards.get(rank // copies, 0), size)
     return sum(shards.values())
-
-
-def _lasted(part: list[Read]) -> int | None:
-    """Ranks read side by side: from the first begin to the last end where one clock tells, else the longest read."""
-    begins = [read.transfer.started_mono_ns for read in part if read.transfer.started_mono_ns is not None]
-    times = [max(0, read.transfer.duration_ns) for read in part if read.transfer.duration_ns is not None]
-    if len(begins) == len(times) == len(part) and len({read.clock for read in part}) == 1:
-        return max(end_ns(read) for read in part) - min(begins)
-    return max(times, default=None)

@@ -38,6 +38,9 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     """From a look to its being judged: reads of its time may be under way for so long."""
     max_nodes: int = 64
     """Values of the label ``node``; what further nodes send is not taken in."""
+    max_engines: int = 1024
+    """Engines known at a time. One that is gone is forgotten with its turns; what further ones say of themselves is not
+    taken in."""
     max_engine_names: int = 64
     """Engines with a name of their own in the label ``engine``; those beyond share ``<role>-other``."""
     digest_bytes: int = 64 * 2**20

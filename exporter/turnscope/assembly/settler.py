@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from bisect import insort
+from bisect import bisect_right, insort
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 from turnscope.assembly.clocks import Clocks, begun, ended, first_leg
 from turnscope.assembly.engines import Engines
@@ -104,6 +104,27 @@ def shape(turn: TurnState) -> str | None:
     return f"{prompt} {blake2b(messages, digest_size=8).hexdigest()}"
 
 
+def _by_begin(past: Past) -> tuple[int, str]:
+    return past.started_ns, past.turn_id
+
+
+def _place_of(session: SessionState, turn_id: str) -> int | None:
+    return next((n for n, past in enumerate(session.turns) if past.turn_id == turn_id), None)
+
+
+def _take_out(session: SessionState, place: int) -> set[str]:
+    """The turns after it."""
+    del session.turns[place]
+    return {after.turn_id for after in session.turns[place:]}
+
+
+class Concerned(NamedTuple):
+    """Whom news of a turn concern, besides itself: they are to be looked at again."""
+
+    turns: set[str]
+    holds: set[str]
+
+
 class Settler:
     """Works by session; every turn is noted again whenever something of it changed."""
 
@@ -113,34 +134,44 @@ class Settler:
         self._engines = engines
         self._clocks = clocks
 
-    def attempt(self, turn: TurnState, attempt: Attempt, arrival_ns: int) -> None:
-        """Note one attempt of a client request."""
+    def attempt(self, turn: TurnState, attempt: Attempt, arrival_ns: int) -> set[str]:
+        """Note one attempt of a client request; the turns of the others, of which another may now be the last."""
         proxy = self._state.proxy_turns.setdefault(attempt.proxy_turn_id, ProxyTurn(last_ns=arrival_ns))
         proxy.last_ns = max(proxy.last_ns, arrival_ns)
         used = hold_id(attempt.handle_given) if attempt.handle_given is not None else None
         proxy.attempts[attempt.number] = AttemptRef(turn.turn_id, used, attempt.final)
+        return {ref.turn_id for ref in proxy.attempts.values()} - {turn.turn_id}
 
     def is_final(self, attempt: Attempt) -> bool:
         """The last attempt, or the highest one known when the last never came."""
         refs = self._state.proxy_turns[attempt.proxy_turn_id].attempts
         return attempt.final or (not any(ref.final for ref in refs.values()) and attempt.number == max(refs))
 
+    def _counted_as(self, attempt: Attempt) -> set[str]:
+        """The turn of the last attempt of the same client request, which tells of all of them."""
+        refs = self._state.proxy_turns[attempt.proxy_turn_id].attempts
+        return {ref.turn_id for ref in refs.values() if ref.final} or {refs[max(refs)].turn_id}
+
     def attempts(self, attempt: Attempt) -> dict[int, AttemptRef]:
         """All attempts of the same client request, by number."""
         return self._state.proxy_turns[attempt.proxy_turn_id].attempts
 
     # --- noting ---------------------------------------------------------------------------------------
-    def note(self, turn: TurnState) -> set[str]:
-        """Take the turn into its session, its uses and its hold; other turns to be looked at again."""
+    def note(self, turn: TurnState) -> Concerned:
+        """Take the turn into its session, its uses and its hold; whom it concerns what is new of it."""
         touched: set[str] = set()
+        concerned: set[str] = set()
         started = started_ns(turn)
         given = given_handle(turn)
         used = hold_id(given) if given is not None else None
         if used is not None:
-            touched |= self._use(used, Use(turn.turn_id, started, read_of(turn), read_end_ns(turn)))
+            others = self._use(used, Use(turn.turn_id, started, read_of(turn), read_end_ns(turn)))
+            if others is not None:
+                touched |= others
+                concerned.add(used)
         if turn.attempt is not None and not self.is_final(turn.attempt):
-            self.forget(turn.turn_id)
-            return touched | {ref.turn_id for ref in self.attempts(turn.attempt).values()} - {turn.turn_id}
+            touched |= self.forget(turn.turn_id) | self._counted_as(turn.attempt)
+            return Concerned(touched - {turn.turn_id}, concerned)
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
         holds = [hold_id(handle) for handle in (*left_handles(turn), *([left] if left is not None else []))]
@@ -148,9 +179,10 @@ class Settler:
             if hold not in self._state.left_by:
                 self._state.left_by[hold] = turn.turn_id
                 touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
+                concerned.add(hold)
         key, source = self._session(turn, used)
         if key is None or source is None:
-            return touched
+            return Concerned(touched, concerned)
         session = self._state.sessions.get(key)
         if session is None:
             session = self._state.sessions[key] = SessionState(source=source, last_ns=turn.last_ns)
@@ -160,10 +192,13 @@ class Settler:
         if self._state.session_of.get(turn.turn_id) != key:
             # Turns that name no session are of the one whose hold they were given.
             touched |= {use.turn_id for hold in holds for use in self._state.uses.get(hold, ())}
-        self._place(session, key, self._past(turn, started, left_id))
+            concerned |= set(holds)
+        touched |= self._place(session, key, self._past(turn, started, left_id))
         if source == CHAINED and used is not None:
-            touched |= self._adopt(self._state.left_by.get(used), key)
-        return touched - {turn.turn_id}
+            adopted = self._adopt(self._state.left_by.get(used), key)
+            touched |= adopted
+            concerned |= {used} if adopted else set()
+        return Concerned(touched - {turn.turn_id}, concerned)
 
     def _session(self, turn: TurnState, used: str | None) -> tuple[str | None, str | None]:
         if turn.attempt is not None and turn.attempt.session_id is not None:
@@ -186,11 +221,12 @@ class Settler:
         self._state.session_of[before] = key
         return {before}
 
-    def _use(self, used: str, use: Use) -> set[str]:
+    def _use(self, used: str, use: Use) -> set[str] | None:
+        """Turns that were given the same hold; None where nothing is new."""
         uses = self._state.uses.setdefault(used, [])
         others = {other.turn_id for other in uses if other.turn_id != use.turn_id}
         if use in uses:
-            return set()
+            return None
         others_and_it = [u for u in uses if u.turn_id != use.turn_id] + [use]
         uses[:] = sorted(others_and_it, key=lambda u: (u.read_ns or u.started_ns, u.turn_id))
         return others
@@ -216,23 +252,33 @@ class Settler:
             agent_id=attempt.agent_id if attempt is not None else None,
         )
 
-    def _place(self, session: SessionState, key: str, past: Past) -> None:
+    def _place(self, session: SessionState, key: str, past: Past) -> set[str]:
+        """Where its begin belongs; if anything of it is news, the turns after it, which are judged by it."""
+        touched: set[str] = set()
         before = self._state.session_of.get(past.turn_id)
         if before is not None and before != key:
-            self.forget(past.turn_id)
+            touched = self.forget(past.turn_id)
         self._state.session_of[past.turn_id] = key
-        session.turns = [other for other in session.turns if other.turn_id != past.turn_id]
-        insort(session.turns, past, key=lambda p: (p.started_ns, p.turn_id))
+        known = _place_of(session, past.turn_id)
+        if known is not None and session.turns[known] == past:
+            return touched
+        if known is not None:
+            touched |= _take_out(session, known)
+        insort(session.turns, past, key=_by_begin)
+        touched |= {
+            after.turn_id for after in session.turns[bisect_right(session.turns, _by_begin(past), key=_by_begin) :]
+        }
         while len(session.turns) > MAX_TURNS:
             self._state.session_of.pop(session.turns.pop(0).turn_id, None)
             session.forgotten += 1
+        return touched
 
-    def forget(self, turn_id: str) -> None:
-        """Take the turn out of its session."""
+    def forget(self, turn_id: str) -> set[str]:
+        """Take the turn out of its session; the turns after it, which were judged by it."""
         key = self._state.session_of.pop(turn_id, None)
         session = self._state.sessions.get(key or "")
-        if session is not None:
-            session.turns = [other for other in session.turns if other.turn_id != turn_id]
+        place = _place_of(session, turn_id) if session is not None else None
+        return _take_out(session, place) if session is not None and place is not None else set()
 
     # --- what others ask ------------------------------------------------------------------------------
     def session(self, turn_id: str) -> tuple[str, SessionState] | None:
@@ -246,8 +292,7 @@ class Settler:
         found = self.session(turn_id)
         if found is None:
             return None
-        places = (n for n, past in enumerate(found[1].turns) if past.turn_id == turn_id)
-        place = next(places, None)
+        place = _place_of(found[1], turn_id)
         return None if place is None else found[1].forgotten + place + 1
 
     def previous(self, turn: TurnState) -> Past | None:

@@ -45,6 +45,8 @@ class EmitterState(msgspec.Struct, kw_only=True):
     """Of its last heartbeat, by its own clock."""
     beat_every_ns: int | None = None
     """Between its last two."""
+    digest_key_id: str = ""
+    """Of the key that its newest digests were made under; empty before the first one."""
     delay_ns: int | None = None
     """Least (arrival - monotonic time of the event): the clocks' difference plus the fastest way here."""
     mono_ns: int = 0
@@ -109,10 +111,6 @@ class EngineState(msgspec.Struct, kw_only=True):
     prefills_before: int = 0
     """``State.prefills`` when the first of them ended."""
     reasons: dict[str, int] = {}
-    decoded: int = 0
-    """Turns that it decoded and another engine prefilled."""
-    handed_over: int = 0
-    """... and for which it took over blocks."""
     failing: dict[str, int] = {}
     """Holder's id to reads from it that failed in a row."""
     prefills: dict[int, list[Prefill]] = {}

@@ -60,6 +60,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     """How a turn's prompt continues what was there before it. All positions are tokens from its beginning."""
 
     evidence: ContinuityEvidence = ContinuityEvidence.UNKNOWN
+    against: str = ""
+    """Equal for verdicts on comparisons with the same earlier turns."""
     continues: Shared | None = None
     """Against what D holds for it, else against the previous turn; None when they cannot be compared."""
     of_hold: bool = False
@@ -114,6 +116,7 @@ class TurnState(msgspec.Struct, kw_only=True):
     samples: list[Leg] = []
     """Other samples (n > 1) of the P leg: the same prompt, each a request to the engine."""
     decodes: list[Leg] = []
+    """By end; so are the reads."""
     reads: list[Read] = []
     hold_use: HoldUse | None = None
     attempt: Attempt | None = None
@@ -296,8 +299,8 @@ class Spoiled(msgspec.Struct, array_like=True):
 class Cache(msgspec.Struct, kw_only=True):
     """What is known to be wrong in the prefix cache of one start of an engine."""
 
-    spoiled: dict[bytes, Spoiled] = {}
-    """By mark, oldest first."""
+    spoiled: dict[bytes, list[Spoiled]] = {}
+    """By mark, oldest first; of those who filed it the first one's is what the cache has."""
     hits: dict[str, tuple[int, int]] = {}
     """Turns that had local hits there, oldest first: tokens, and when by the engine's monotonic clock."""
 

@@ -66,14 +66,6 @@ def note_read(engine: EngineState | None, transfer: Transfer) -> None:
         engine.failing[holder] = engine.failing.get(holder, 0) + 1
 
 
-def note_handover(engine: EngineState | None, row: Turn) -> None:
-    """Count a turn on the engine that decoded it after another's prefill, and whether it took blocks over."""
-    if engine is None or row.handoff_tokens is None or row.decode_engine_id == row.prefill_engine_id:
-        return
-    engine.decoded += 1
-    engine.handed_over += row.handoff_tokens > 0
-
-
 def note_explained(state: State, row: Turn) -> None:
     """Count a turn by the hooks that told of it, and whether its reason is known."""
     key = f"{hooks(row)} {'no' if row.reason == Reason.UNKNOWN else 'yes'}"
@@ -106,6 +98,7 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
         missing=emitter.missing,
         dropped=emitter.dropped,
         errors=emitter.errors,
+        digest_key_id=emitter.digest_key_id,
         clock_offset_s=emitter.clock_ns / _NS if emitter.clock_ns is not None else None,
     )
 
@@ -136,10 +129,10 @@ def _engine(engine: EngineState, engines: Engines, state: State, held: dict[tupl
         without_handoff=engine.without_handoff,
         prefills_meanwhile=state.prefills - engine.prefills_before if engine.without_handoff else 0,
         reasons=dict(engine.reasons),
-        decoded=engine.decoded,
-        handed_over=engine.handed_over,
         failing=_failing(engine, engines),
-        spoiled_prefixes=len({filed.turn_id for filed in cache.spoiled.values()}) if cache is not None else 0,
+        spoiled_prefixes=len({f.turn_id for filed in cache.spoiled.values() for f in filed})
+        if cache is not None
+        else 0,
         held={str(kind): _held(engine, held.get((engine.engine.id, str(kind)), Held()), kind) for kind in HoldKind},
         prefill_measurements=measurements(engine),
     )

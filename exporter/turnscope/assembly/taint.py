@@ -29,6 +29,10 @@ def scheduled_ns(leg: Leg) -> int:
     return leg.request.scheduled_mono_ns if leg.request.scheduled_mono_ns is not None else leg.mono_ns
 
 
+def _by_time(filed: Spoiled) -> tuple[int, str]:
+    return filed.since_ns, filed.turn_id
+
+
 def _first_marks(prompt: Digest, wrong: Shared) -> dict[int, bytes]:
     """The marks past where a prompt's KV is wrong, to the first that whoever shares more of it has as well."""
     high = wrong.high
@@ -58,9 +62,10 @@ class Taint:
         while len(cache.hits) > MAX_HITS:
             del cache.hits[next(iter(cache.hits))]
         for place, mark in marks_of(prompt).items() if cache.spoiled else ():
-            found = cache.spoiled.get(mark)
-            if place <= tokens and found is not None and found.turn_id != turn_id and found.since_ns < at:
-                return Shared(found.low, place)
+            filed = cache.spoiled.get(mark, ()) if place <= tokens else ()
+            before = [spoiled for spoiled in filed if spoiled.turn_id != turn_id and spoiled.since_ns < at]
+            if before:
+                return Shared(min(before, key=_by_time).low, place)
         return None
 
     def held(self, hold_id: str | None) -> Shared | None:
@@ -72,9 +77,10 @@ class Taint:
     def hold(self, turn_id: str, holds: set[str], wrong: Shared | None) -> set[str]:
         """A turn left holds that are wrong from ``wrong`` on, or are not after all; turns that used them."""
         touched: set[str] = set()
-        for hold in holds:
+        former = {hold for hold, (by, _) in self._state.wrong_holds.items() if by == turn_id}
+        for hold in sorted(holds | former):
             before = self._state.wrong_holds.pop(hold, None)
-            after = (turn_id, wrong) if wrong is not None else None
+            after = (turn_id, wrong) if wrong is not None and hold in holds else None
             if after is not None:
                 self._state.wrong_holds[hold] = after
             if before != after:
@@ -85,15 +91,17 @@ class Taint:
         """A leg filed wrong KV of its prompt from ``wrong`` on, or did not after all; turns that had hits on it."""
         places, low = (_first_marks(prompt, wrong), wrong.low) if wrong is not None else ({}, 0)
         cache, since_ns = self._cache(leg), scheduled_ns(leg)
+        before = {mark: s for mark, filed in cache.spoiled.items() for s in filed if s.turn_id == turn_id}
+        after = {mark: Spoiled(place, since_ns, turn_id, low) for place, mark in places.items()}
         changed = []
-        for mark in [m for m, filed in cache.spoiled.items() if filed.turn_id == turn_id and m not in places.values()]:
-            changed.append(cache.spoiled.pop(mark))
-        for place, mark in places.items():
-            known = cache.spoiled.get(mark)
-            filed = Spoiled(place, since_ns, turn_id, low)
-            if known is None or known.since_ns > since_ns or (known.turn_id == turn_id and known != filed):
+        for mark in [mark for mark in before | after if before.get(mark) != after.get(mark)]:
+            others = [spoiled for spoiled in cache.spoiled.get(mark, ()) if spoiled.turn_id != turn_id]
+            filed = [*others, after[mark]] if mark in after else others
+            changed += [spoiled[mark] for spoiled in (before, after) if mark in spoiled]
+            if filed:
                 cache.spoiled[mark] = filed
-                changed.append(filed)
+            else:
+                del cache.spoiled[mark]
         while len(cache.spoiled) > MAX_MARKS:
             del cache.spoiled[next(iter(cache.spoiled))]
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from functools import lru_cache
 from typing import Final
 
@@ -12,7 +13,7 @@ from turnscope.assembly.emitters import Emitters
 from turnscope.assembly.moments import clock_of
 from turnscope.assembly.ranks import read_of
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import Leg, State, TurnState
+from turnscope.assembly.state import Leg, Read, State, TurnState
 from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Stuck, Transfer
 from turnscope.semconv import Direction, Role
 
@@ -53,9 +54,7 @@ def given_handle(turn: TurnState) -> Handle | None:
 
 def decode(turn: TurnState) -> Leg | None:
     """The D leg; of several (a retried or an n > 1 request) the one that ended last."""
-    if len(turn.decodes) < 2:
-        return turn.decodes[0] if turn.decodes else None
-    return max(turn.decodes, key=lambda leg: (leg.wall_ns, leg.request.request_id))
+    return turn.decodes[-1] if turn.decodes else None
 
 
 def answering(turn: TurnState) -> list[Leg]:
@@ -82,6 +81,12 @@ def left_handle(turn: TurnState) -> Handle | None:
     return turn.attempt.handle_out if turn.attempt is not None else None
 
 
+def brings_answers(turn: TurnState) -> bool | None:
+    """Whether the request brings earlier answers along: it is none of the first then. None without the proxy's word."""
+    roles = turn.attempt.message_roles if turn.attempt is not None else []
+    return "assistant" in roles if roles else None
+
+
 def names_in(request_id: str) -> list[str]:
     """The ``X-Request-Id`` values that an engine may have made ``<endpoint>-<id>[-<n>]-<random>`` of."""
     request_id = semconv.request_of(request_id)
@@ -91,6 +96,11 @@ def names_in(request_id: str) -> list[str]:
             shorter, _, number = stem.rpartition("-")
             return [name for name in (stem, shorter if number.isdecimal() else "") if name]
     return []
+
+
+def _by_end(read: Read) -> tuple[int, str, int, str, str]:
+    rank = read.rank if read.rank is not None else -1
+    return read.mono_ns, read.engine_id, rank, read.transfer.request_id or "", read.transfer.state
 
 
 def _add_prefill(turn: TurnState, leg: Leg) -> None:
@@ -174,7 +184,7 @@ class Turns:
     def reopen(self, turn: TurnState) -> None:
         """A fragment whose anchor has come after all is a turn, not counted yet."""
         if turn.closed == "fragment" and anchored(turn) and not self._unclaimed(turn):
-            turn.counted, turn.closed = False, None
+            turn.counted, turn.closed, turn.late, turn.ready_ns = False, None, False, None
             self._state.old_turns.pop(turn.turn_id, None)
             self._state.turns[turn.turn_id] = turn
 
@@ -207,7 +217,7 @@ class Turns:
                     turn.hold_use = use
                 self._prefill_is(turn, engine_id, use.request_id)
             case Transfer() as transfer:
-                turn.reads.append(read_of(event, transfer))
+                insort(turn.reads, read_of(event, transfer), key=_by_end)
                 if transfer.direction is not Direction.HANDOFF:
                     self._prefill_is(turn, engine_id, transfer.request_id)
                 else:
@@ -225,7 +235,7 @@ class Turns:
 
     def add_decode(self, turn: TurnState, leg: Leg) -> None:
         """A D leg of the turn."""
-        turn.decodes.append(leg)
+        insort(turn.decodes, leg, key=lambda leg: (leg.wall_ns, leg.request.request_id))
         last = decode(turn)
         assert last is not None
         turn.decode_engine_id, turn.decode_request_id = last.engine_id, last.request.request_id

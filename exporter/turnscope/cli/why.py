@@ -19,21 +19,13 @@ from turnscope.history.pieces import TOOLS
 from turnscope.measures.bodies import NoBody, Saved, read
 from turnscope.measures.why import Comparison, Outcome, compare
 from turnscope.measures.why_hints import hints
-from turnscope.semconv import Divergence, diverges_in
+from turnscope.semconv import DIVERGENCES, diverges_in
 
 _LINE: Final = re.compile(r"(.+):(\d+)")
 _VERDICT: Final = {
     Outcome.CONTINUES: ("CONTINUES", "bold green"),
     Outcome.SHORTENED: ("SHORTENED", "bold green"),
     Outcome.DIVERGES: ("DIVERGES", "bold red"),
-}
-_KINDS: Final = {
-    Divergence.EDITED: "edited",
-    Divergence.REMOVED: "left out",
-    Divergence.INSERTED: "put in",
-    Divergence.COMPACTED: "compacted",
-    Divergence.ANSWER_CHANGED: "not the answer that was given",
-    Divergence.REASONING_STRIPPED: "the answer without its reasoning",
 }
 
 
@@ -128,7 +120,7 @@ def _where(found: Comparison) -> str:
     if place is None:
         more = "B begins with all of A" if found.outcome is Outcome.CONTINUES else "B is a beginning of A"
         return f"{more}."
-    kind = _KINDS.get(found.kind, "") if found.kind is not None else ""
+    kind = DIVERGENCES[found.kind] if found.kind is not None else ""
     path = place.piece.path if place.label in ("", place.piece.role) else f"{place.piece.path}.{place.label}"
     at = f"character {place.char:,}, line {place.line:,}, column {place.column:,}" if place.char else "the beginning"
     was = found.removed[0].role if found.removed and found.added else place.piece.role

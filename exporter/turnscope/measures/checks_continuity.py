@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SystemStatus
+from turnscope.measures.processes import place, present
+from turnscope.model import EmitterStatus, SystemStatus
 from turnscope.semconv import ContinuityEvidence
 
 TOLERATED: Final = 0.1
@@ -29,6 +30,27 @@ def digests_unlike(status: SystemStatus) -> Iterator[Finding]:
         fix="Behind a collector, or with more than one sidecar, set the same TURNSCOPE_DIGEST_KEY on all engines. "
         "Else prompts are embeddings, too long, or more than the hook keeps up with.",
     )
+
+
+def digest_keys_differ(status: SystemStatus) -> Iterator[Finding]:
+    """Processes whose digests are to be compared make them under different keys: engines with engines, proxies with
+    proxies."""
+    for what, proxies in (("engines", False), ("proxies", True)):
+        keys: dict[str, list[EmitterStatus]] = {}
+        for source in present(status):
+            if source.digest_key_id and (source.emitter.kind == "proxy") is proxies:
+                keys.setdefault(source.digest_key_id, []).append(source)
+        if len(keys) > 1:
+            ones = "; ".join(place(sources[0]) for sources in keys.values())
+            yield Finding(
+                severity=Severity.WARNING,
+                check="digest_keys_differ",
+                where=what,
+                what=f"Digests made under {len(keys)} keys do not compare: how a prompt continues one that another of "
+                f"these {what} saw is unknown. One of each: {ones}.",
+                fix="Each sidecar makes a key of its own: copy one digest.key to all of them, or set the same "
+                "TURNSCOPE_DIGEST_KEY for all hooks, and restart those that had another.",
+            )
 
 
 def prefix_cache_spoiled(status: SystemStatus) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
+from turnscope.measures.processes import place, present
 from turnscope.measures.recorded import CLOCK_S, recorded
 from turnscope.model import EmitterStatus, SystemStatus
 from turnscope.semconv import Role
@@ -31,25 +32,10 @@ def _proxy_lines(status: SystemStatus) -> str:
     )
 
 
-def _place(source: EmitterStatus) -> str:
-    rank = f" rank {source.rank}" if source.rank is not None else ""
-    who = f"{source.engine} ({source.emitter.kind}{rank})" if source.engine else source.emitter.kind
-    return f"{who}, process {source.emitter.pid} on {source.emitter.host or 'an unnamed host'}"
-
-
-def _present(status: SystemStatus) -> Iterator[EmitterStatus]:
-    """The processes that should be talking: not stopped, and not replaced by a newer start of their engine."""
-    newest = {engine.name: engine.engine.generation for engine in status.assembly.engines}
-    for source in status.assembly.emitters:
-        replaced = source.engine is not None and newest.get(source.engine) != source.generation
-        if source.state != "stopping" and not replaced:
-            yield source
-
-
 def _live(status: SystemStatus) -> Iterator[EmitterStatus]:
     """Of them those that are not known from a recording."""
     past = recorded(status)
-    return (source for source in _present(status) if source.emitter.id not in past)
+    return (source for source in present(status) if source.emitter.id not in past)
 
 
 def no_engine(status: SystemStatus) -> Iterator[Finding]:
@@ -96,12 +82,12 @@ def one_side_missing(status: SystemStatus) -> Iterator[Finding]:
 
 def switched_off(status: SystemStatus) -> Iterator[Finding]:
     """A hook that switched itself off, or was."""
-    for source in _present(status):
+    for source in present(status):
         if source.state == "switched_off":
             yield Finding(
                 severity=Severity.ERROR,
                 check="switched_off",
-                where=_place(source),
+                where=place(source),
                 what=f"The hook is switched off: {source.message or 'it gave no cause'}.",
                 fix="Remove the file that TURNSCOPE_OFF_FILE names if it was meant to be on; after errors of its own "
                 "the hook stays off until the process restarts: report the message.",
@@ -120,7 +106,7 @@ def silent(status: SystemStatus) -> Iterator[Finding]:
         yield Finding(
             severity=Severity.ERROR,
             check="silent",
-            where=_place(sources[0]),
+            where=place(sources[0]),
             what=f"Nothing heard for {min(s.silent_s for s in sources):.0f} s, more than three heartbeats.{more}",
             fix="See whether the process lives and still reaches this sidecar; the hook keeps what it can meanwhile "
             "and counts what it had to drop.",
@@ -138,7 +124,7 @@ def lost_events(status: SystemStatus) -> Iterator[Finding]:
             yield Finding(
                 severity=Severity.WARNING,
                 check="lost_events",
-                where=_place(source),
+                where=place(source),
                 what=f"Events are missing: {cause}. Turns of that time may lack a leg.",
                 fix="Dropped events mean that this sidecar could not be reached or was too slow for a while; events "
                 "lost on the way point at a collector between.",
@@ -152,7 +138,7 @@ def hook_errors(status: SystemStatus) -> Iterator[Finding]:
             yield Finding(
                 severity=Severity.WARNING,
                 check="hook_errors",
-                where=_place(source),
+                where=place(source),
                 what=f"{source.errors} errors inside the hook; serving was not affected, the facts of those moments "
                 "are missing.",
                 fix="Its log names the first one: report it with the engine's version.",

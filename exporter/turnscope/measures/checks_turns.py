@@ -1,4 +1,4 @@
-"""Do blocks reach the engine that asks for them, and is there evidence for what turns did?"""
+"""Can engines read from each other, and is there evidence for what turns did?"""
 
 from __future__ import annotations
 
@@ -8,28 +8,10 @@ from typing import Final
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SystemStatus
 
-MANY: Final = 10
-"""Turns from which on none of them is a pattern."""
 IN_A_ROW: Final = 3
 """Failed reads of one pair, without one that succeeded, that are no accident."""
 UNEXPLAINED: Final = 0.01
 """Share of turns with both hooks whose reason may be unknown."""
-
-
-def nothing_handed_over(status: SystemStatus) -> Iterator[Finding]:
-    """D answers turns that P prefilled, and computes every prompt again."""
-    for engine in status.assembly.engines:
-        if engine.decoded >= MANY and not engine.handed_over:
-            yield Finding(
-                severity=Severity.ERROR,
-                check="nothing_handed_over",
-                where=engine.name,
-                what=f"Prefill and decode are split, and of {engine.decoded} turns none was handed over: this engine "
-                "computes 100 % of the prompts that a prefill engine has computed already. Answers are right, and "
-                "every prompt is paid for twice.",
-                fix="See that both engines run the NIXL connector with the same model and block size, and that the "
-                "proxy passes the prefill answer's kv_transfer_params on to decode.",
-            )
 
 
 def pair_fails(status: SystemStatus) -> Iterator[Finding]:

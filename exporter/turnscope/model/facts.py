@@ -124,6 +124,8 @@ class Turn(msgspec.Struct, kw_only=True):
     fetch_started_ns: int | None = None
     """Wall time, like every ``_started_ns``; on the clock of the process that measured the duration beside it."""
     fetch_ns: int | None = None
+    """Of the one logical transfer: from its first rank's begin to its last rank's end, where one clock tells, else its
+    longest read. ``handoff_ns`` likewise. Net gain takes the same, and what a failed read took besides."""
     fetch_reads: int | None = None
     """Reads of single ranks that make up the one logical transfer."""
     fetch_logical_bytes: int | None = None

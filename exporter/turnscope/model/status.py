@@ -30,6 +30,8 @@ class EmitterStatus(msgspec.Struct, kw_only=True):
     """As its last heartbeat said."""
     errors: int = 0
     """As its last heartbeat said."""
+    digest_key_id: str = ""
+    """Of the key that its newest digests were made under; empty where it made none."""
     clock_offset_s: float | None = None
     """Least (arrival - time of the record) seen: the delay of the way, plus how far its clock is behind ours."""
 
@@ -72,10 +74,6 @@ class EngineStatus(msgspec.Struct, kw_only=True):
     """... and how many prefill requests other engines ended while it did."""
     reasons: dict[str, int] = {}
     """Turns by reason, on the engine that did their prefill."""
-    decoded: int = 0
-    """Turns that it decoded and another engine prefilled."""
-    handed_over: int = 0
-    """... and for which it took over blocks."""
     failing: dict[str, int] = {}
     """Holder's name to reads from it that failed, without one that succeeded since."""
     spoiled_prefixes: int = 0

@@ -1,0 +1,69 @@
+"""Engines come and go, and ids are made up: what is remembered of them stays bounded."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.assembly.run import Run
+from tests.builders import D, Pair, Process, read
+from turnscope.assembly import AssemblySettings
+from turnscope.model import Event
+from turnscope.semconv import Direction, TransferState
+
+
+def starts(n: int, at_ms: int) -> Event:
+    """An engine of its own, that is heard once."""
+    return Process(f"{n:016x}", "engine", msgspec.structs.replace(D, id=f"made-up-{n}", generation="g")).started(at_ms)
+
+
+def beats(pair: Pair, begin_ms: int, end_ms: int) -> list[Event]:
+    return [process.beat(at) for at in range(begin_ms, end_ms, 60_000) for process in pair.processes]
+
+
+def known(run: Run) -> set[str]:
+    return {engine.engine.id for engine in run.assembler.status(run.now_ns).engines}
+
+
+def test_an_engine_that_is_gone_is_forgotten_once_its_turns_are() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *pair.turn("1"), starts(1000, 1000)])
+    run.feed(beats(pair, 60_000, 3_540_000)).wait(1)
+    assert known(run) == {"p", "d", "made-up-1000"}
+    run.feed(beats(pair, 3_600_000, 3_800_000)).wait(1)
+    assert known(run) == {"p", "d"}
+
+
+def test_one_that_comes_back_afterwards_has_the_name_it_had() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *pair.turn("1")])
+    run.wait(4000)
+    assert known(run) == set()
+    again = [process.beat(4_010_000) for process in (pair.d, pair.p)]
+    run.feed(again)
+    assert {e.engine.id: e.name for e in run.assembler.status(run.now_ns).engines} == {
+        "p": "prefill-0",
+        "d": "decode-0",
+    }
+
+
+def test_a_flood_of_made_up_ids_takes_no_engine_s_place_that_lives() -> None:
+    pair = Pair()
+    settings = AssemblySettings(max_engines=10)
+    run = Run(settings).feed([*pair.start(), *pair.turn("1")])
+    run.feed([starts(n, 1000) for n in range(1000, 1100)])
+    assert len(known(run)) == 10
+    assert {"p", "d"} <= known(run)
+    run.feed(beats(pair, 60_000, 180_000)).wait(10)
+    run.feed([starts(2000, 150_000)])
+    assert len(known(run)) == 10
+    assert "made-up-2000" in known(run), "the one that has been gone longest made room"
+
+
+def test_failed_reads_from_holders_that_nobody_knows_are_not_remembered_for_ever() -> None:
+    pair = Pair()
+    run = Run().feed(pair.start())
+    for n in range(50):
+        remote, state = (f"nobody-{n}", "x"), TransferState.FAILED
+        run.feed([pair.pw.say(read(Direction.REVERSE_FETCH, local=f"p{n}", remote=remote, state=state), 100 + n)])
+    run.feed(beats(pair, 60_000, 120_000)).wait(1)
+    assert run.assembler._state.engines["p"].failing == {}
