@@ -39,6 +39,7 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
+from turnscope.model.sessions import Segment
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -91,6 +92,7 @@ __all__ = [
     "Request",
     "Revision",
     "Sample",
+    "Segment",
     "SteppedClock",
     "Stuck",
     "SystemStatus",

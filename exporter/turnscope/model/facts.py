@@ -189,6 +189,10 @@ class Turn(msgspec.Struct, kw_only=True):
     speculative: bool | None = None
     """The engine that decoded drafts tokens: its draft model's KV is not handed over, which slows the first step."""
     tool_calls: int | None = None
+    """How many tools its answer asked for; None without the proxy hook."""
+    last_role: str | None = None
+    """Role of the request's last message: ``user`` or ``tool`` tells what the wait before it was. None without the
+    proxy hook, or where the request has no messages."""
     preemptions: int | None = None
     attempts: int = 1
     attempts_made: list[TurnAttempt] = []
