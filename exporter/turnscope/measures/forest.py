@@ -65,8 +65,8 @@ def plant(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Node]:
     Spans that are linked in a circle are taken as if they had no links. A node lasts at least as long as what it
     started while it ran; what ran only before or after it is its parent's child instead.
     """
-    kept_turns = _newest(turns, lambda turn: turn.turn_id)
-    kept_spans = _newest(spans, lambda span: span.span_key)
+    kept_turns = newest(turns, lambda turn: turn.turn_id)
+    kept_spans = newest(spans, lambda span: span.span_key)
     by_id = {(span.trace_id, span.span_id): span for span in kept_spans}
     moved = shifts((by_id[caller], turn) for turn in kept_turns if (caller := _caller(turn)) in by_id)
     nodes: dict[SpanId, Node] = {}
@@ -89,7 +89,8 @@ def plant(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Node]:
     return sorted(roots, key=lambda node: node.order)
 
 
-def _newest(rows: Iterable[_Row], key: Callable[[_Row], str]) -> list[_Row]:
+def newest(rows: Iterable[_Row], key: Callable[[_Row], str]) -> list[_Row]:
+    """Of rows with the same key the one with the highest revision, in the order of their keys."""
     found: dict[str, _Row] = {}
     for row in rows:
         held = found.get(key(row))

@@ -20,8 +20,9 @@ and no turn was, is told by the model calls around it (``waits``), and then says
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from turnscope.measures.calls import Slice, cut, cut_span
 from turnscope.measures.forest import Node, plant
@@ -44,10 +45,13 @@ def partition(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Segment
     return _Cutter(roots).segments() if roots else []
 
 
-def clip(segments: Iterable[Segment], start_ns: int, end_ns: int) -> list[Segment]:
-    """What of ``segments`` is from ``start_ns`` to ``end_ns``."""
+def clip(segments: Sequence[Segment], start_ns: int, end_ns: int) -> list[Segment]:
+    """What of ``segments``, which are in order, is from ``start_ns`` to ``end_ns``."""
     out = []
-    for at in segments:
+    for place in range(bisect_right(segments, start_ns, key=lambda at: at.end_ns), len(segments)):
+        at = segments[place]
+        if at.start_ns >= end_ns:
+            break
         start, end = max(at.start_ns, start_ns), min(at.end_ns, end_ns)
         if start < end:
             whole = start == at.start_ns and end == at.end_ns

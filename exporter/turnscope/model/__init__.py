@@ -39,7 +39,7 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
-from turnscope.model.sessions import Segment
+from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -66,6 +66,7 @@ __all__ = [
     "AssemblyStatus",
     "Attempt",
     "Body",
+    "Ceiling",
     "ClockStatus",
     "Contribution",
     "Count",
@@ -75,6 +76,7 @@ __all__ = [
     "Engine",
     "EngineState",
     "EngineStatus",
+    "Evaluation",
     "Event",
     "ExporterStatus",
     "Fabric",
@@ -93,9 +95,11 @@ __all__ = [
     "Revision",
     "Sample",
     "Segment",
+    "SessionSummary",
     "SteppedClock",
     "Stuck",
     "SystemStatus",
+    "Task",
     "Transfer",
     "Turn",
     "TurnAttempt",

@@ -180,6 +180,17 @@ class Turn(msgspec.Struct, kw_only=True):
     net_gain_low_ns: int | None = None
     """Nine in ten times it lies between these two."""
     net_gain_high_ns: int | None = None
+    recompute_ns: int | None = None
+    """What it took to compute the recomputed tokens, by this engine's measured rate. None until the rate is known."""
+    recompute_low_ns: int | None = None
+    """Nine in ten times it lies between these two."""
+    recompute_high_ns: int | None = None
+    refetch_ns: int | None = None
+    """What it would have taken to fetch them instead."""
+    refetch_low_ns: int | None = None
+    refetch_high_ns: int | None = None
+    refetch_basis: str | None = None
+    """``measured``: by this engine's own fetches; ``assumed``: before it had enough of them."""
     late_by_ns: int | None = None
     """When P used the handle, less its hold's true expiry: negative is before it. P declines from 5 s before it on.
     None where the two hosts' clocks cannot be compared."""
