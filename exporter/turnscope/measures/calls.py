@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from turnscope.model import AgentSpan, Turn
 from turnscope.semconv import Detail, Evidence, Part
 
-_PARTS: Final = (
-    ("ttft_proxy_ns", Detail.PROXY),
-    ("ttft_queue_ns", Detail.QUEUE),
-    ("ttft_fetch_ns", Detail.REVERSE_FETCH),
-    ("ttft_prefill_ns", Detail.PREFILL),
-    ("ttft_handoff_ns", Detail.HANDOFF),
-    ("ttft_first_step_ns", Detail.FIRST_STEP),
-)
+_PARTS: Final = {
+    "ttft_proxy_ns": Detail.PROXY,
+    "ttft_queue_ns": Detail.QUEUE,
+    "ttft_fetch_ns": Detail.REVERSE_FETCH,
+    "ttft_prefill_ns": Detail.PREFILL,
+    "ttft_handoff_ns": Detail.HANDOFF,
+    "ttft_first_step_ns": Detail.FIRST_STEP,
+}
 """In the order in which they mostly come; the proxy's part, which is on both sides of the prefill, comes first."""
+_DETAILS: Final = tuple(_PARTS.values())
+_measured: Final = attrgetter(*_PARTS)
 
 
 class Slice(NamedTuple):
@@ -64,9 +67,9 @@ def cut(turn: Turn) -> list[Slice]:
 def _parts(turn: Turn, input_ns: int) -> tuple[list[Slice], int]:
     """What is measured of the time to the first byte, and what is left of it."""
     out, left = [], input_ns
-    for field, detail in _PARTS:
-        ns = min(max(0, getattr(turn, field) or 0), left)
-        if ns:
+    for ns, detail in zip(_measured(turn), _DETAILS, strict=True):
+        if ns is not None and ns > 0 and left:
+            ns = min(ns, left)
             out.append(Slice(ns, Part.INPUT_PROCESSING, detail, Evidence.MEASURED))
             left -= ns
     return out, left

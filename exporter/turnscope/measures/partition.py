@@ -24,6 +24,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from turnscope.measures.calls import Slice, cut, cut_span
 from turnscope.measures.forest import Node, plant
 from turnscope.measures.waits import Waits, call_of
@@ -55,9 +57,7 @@ def clip(segments: Sequence[Segment], start_ns: int, end_ns: int) -> list[Segmen
         start, end = max(at.start_ns, start_ns), min(at.end_ns, end_ns)
         if start < end:
             whole = start == at.start_ns and end == at.end_ns
-            out.append(
-                at if whole else _segment(start, end, (at.part, at.detail, at.evidence), at.turn_id, at.span_key)
-            )
+            out.append(at if whole else replace(at, start_ns=start, end_ns=end))
     return out
 
 
@@ -70,18 +70,6 @@ def sums(segments: Iterable[Segment]) -> Counter[Part]:
 
 
 _What = tuple[Part, Detail | None, Evidence]
-
-
-def _segment(start: int, end: int, what: _What, turn_id: str | None = None, span_key: str | None = None) -> Segment:
-    return Segment(
-        start_ns=start,
-        end_ns=end,
-        part=what[0],
-        detail=what[1],
-        evidence=what[2],
-        turn_id=turn_id,
-        span_key=span_key,
-    )
 
 
 class _Cutter:
@@ -147,13 +135,13 @@ class _Cutter:
         at = node.start
         turn_id, span_key = (node.key, None) if node.turn is not None else (None, node.key)
         for ns, part, detail, evidence in slices:
-            begin, stop = max(at, start), min(at + ns, end)
-            if begin < stop:
-                self._out.append(_segment(begin, stop, (part, detail, evidence), turn_id, span_key))
-            at += ns
+            begin, at = at, at + ns
+            if at > start and begin < end:
+                begin, stop = max(begin, start), min(at, end)
+                self._out.append(Segment(begin, stop, part, detail, evidence, turn_id, span_key))
 
     def _add(self, start: int, end: int, what: _What, span_key: str | None) -> None:
-        self._out.append(_segment(start, end, what, None, span_key))
+        self._out.append(Segment(start, end, *what, None, span_key))
 
 
 def _runs(children: list[Node], start: int, end: int) -> list[tuple[Node, int, int]]:

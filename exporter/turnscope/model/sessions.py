@@ -7,7 +7,7 @@ import msgspec
 from turnscope.semconv import Detail, Evidence, Part
 
 
-class Segment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Segment(msgspec.Struct, frozen=True, gc=False):
     """A stretch of a session's time, spent on one thing. A session's segments are disjoint, in order, and without gaps.
 
     Unix nanoseconds; ``end_ns`` is no part of it.
