@@ -351,6 +351,12 @@ GROUPS: Final = (
             Column("streamed", "Streamed", "Whether the client got the answer piece by piece.", Kind.YES_NO),
             Column("tool_calls", "Tool calls", "How many the answer asked for.", Kind.COUNT),
             Column(
+                "last_role",
+                "Last message by",
+                "Who wrote the request's last message: after a user it is a new question, after a tool its result.",
+                absent=NOT_SEEN,
+            ),
+            Column(
                 "session_source", "Session id from", "Where in the request the session's id was found.", absent=NONE
             ),
             Column("join", "Joined", "exact: by ids that pass between the parts; inferred: by time alone (join)."),

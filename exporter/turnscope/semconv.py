@@ -129,6 +129,36 @@ class Part(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Detail(StrEnum):
+    """What a part is made of, where more is known."""
+
+    PROXY = "proxy"
+    QUEUE = "queue"
+    REVERSE_FETCH = "reverse_fetch"
+    PREFILL = "prefill"
+    HANDOFF = "handoff"
+    FIRST_STEP = "first_step"
+    UNATTRIBUTED = "unattributed"
+    """These seven are of input processing: of a streamed answer they sum to its time to first token."""
+    CLIENT = "client"
+    """Of a model call, outside the proxy: the agent's own client and the way, before the request and after the answer.
+    """
+    RETRIEVAL = "retrieval"
+    """Of tool wait."""
+    MODEL_CALL = "model_call"
+    """Of unknown: in a model call whose first token nobody timed."""
+
+
+class Evidence(StrEnum):
+    """How it is known what a stretch of time was spent on."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+    """From what came before and after it."""
+    NONE = "none"
+    """Of unknown."""
+
+
 class TaskOutcome(StrEnum):
     """How a task ended."""
 

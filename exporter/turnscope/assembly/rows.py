@@ -174,6 +174,7 @@ def build(
         streamed=attempt.streamed if attempt else None,
         speculative=decode_engine.engine.speculative if decode_engine else None,
         tool_calls=attempt.tool_calls if attempt else None,
+        last_role=attempt.last_role if attempt else None,
         preemptions=sum(part.request.preemptions for part in legs) if legs else None,
         attempts=max((1, *settler.attempts(attempt))) if attempt else 1,
         attempts_made=attempts.made(turn),

@@ -34,7 +34,7 @@ from turnscope.receivers.errors import Unavailable
 from turnscope.receivers.fabric import Collector
 from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
-from turnscope.store import StoreError, StoreWriter
+from turnscope.store import StoreError, SummarisingWriter
 from turnscope.store.manifest import valid_writer
 
 _GRACE_S: Final = 5.0
@@ -119,7 +119,7 @@ class Sidecar:
         if recorder is not None:
             undo.callback(recorder.close)
         try:
-            store = StoreWriter(settings.store_url, writer_id=settings.store_writer, now=time.time_ns)
+            store = SummarisingWriter(settings.store_url, writer_id=settings.store_writer, now=time.time_ns)
         except StoreError as error:
             raise Sorry(f"{str(error).rstrip('.')} (--store)") from None
         self._rows = StoreRows(store, errors=StoreError, count=self.metrics.add, gauge=self.metrics.gauge)

@@ -39,6 +39,7 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
+from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -65,6 +66,7 @@ __all__ = [
     "AssemblyStatus",
     "Attempt",
     "Body",
+    "Ceiling",
     "ClockStatus",
     "Contribution",
     "Count",
@@ -74,6 +76,7 @@ __all__ = [
     "Engine",
     "EngineState",
     "EngineStatus",
+    "Evaluation",
     "Event",
     "ExporterStatus",
     "Fabric",
@@ -91,9 +94,12 @@ __all__ = [
     "Request",
     "Revision",
     "Sample",
+    "Segment",
+    "SessionSummary",
     "SteppedClock",
     "Stuck",
     "SystemStatus",
+    "Task",
     "Transfer",
     "Turn",
     "TurnAttempt",

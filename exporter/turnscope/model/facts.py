@@ -182,6 +182,17 @@ class Turn(msgspec.Struct, kw_only=True):
     net_gain_low_ns: int | None = None
     """Nine in ten times it lies between these two."""
     net_gain_high_ns: int | None = None
+    recompute_ns: int | None = None
+    """What it took to compute the recomputed tokens, by this engine's measured rate. None until the rate is known."""
+    recompute_low_ns: int | None = None
+    """Nine in ten times it lies between these two."""
+    recompute_high_ns: int | None = None
+    refetch_ns: int | None = None
+    """What it would have taken to fetch them instead."""
+    refetch_low_ns: int | None = None
+    refetch_high_ns: int | None = None
+    refetch_basis: str | None = None
+    """``measured``: by this engine's own fetches; ``assumed``: before it had enough of them."""
     late_by_ns: int | None = None
     """When P used the handle, less its hold's true expiry: negative is before it. P declines from 5 s before it on.
     None where the two hosts' clocks cannot be compared."""
@@ -191,6 +202,10 @@ class Turn(msgspec.Struct, kw_only=True):
     speculative: bool | None = None
     """The engine that decoded drafts tokens: its draft model's KV is not handed over, which slows the first step."""
     tool_calls: int | None = None
+    """How many tools its answer asked for; None without the proxy hook."""
+    last_role: str | None = None
+    """Role of the request's last message: ``user`` or ``tool`` tells what the wait before it was. None without the
+    proxy hook, or where the request has no messages."""
     preemptions: int | None = None
     attempts: int = 1
     attempts_made: list[TurnAttempt] = []

@@ -18,9 +18,14 @@ _LOG: Final = logging.getLogger(__name__)
 class Store(Protocol):
     """What this needs of a store's writer. ``flush`` and ``maintain`` may raise ``StoreRows.errors``."""
 
-    rows_written: int
-    rows_dropped: int
-    rows_rejected: int
+    @property
+    def rows_written(self) -> int: ...
+
+    @property
+    def rows_dropped(self) -> int: ...
+
+    @property
+    def rows_rejected(self) -> int: ...
 
     def add_turn(self, turn: Turn) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from turnscope.store.errors import StoreBroken, StoreError, StoreMissing, StorePermanentError, StoreTransientError
 from turnscope.store.reader import StoreReader
+from turnscope.store.summaries import SummarisingWriter
 from turnscope.store.writer import StoreWriter
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "StoreReader",
     "StoreTransientError",
     "StoreWriter",
+    "SummarisingWriter",
 ]

@@ -9,7 +9,7 @@ import msgspec
 
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
-from turnscope.store.schema import HOLDS, SPANS, TURNS
+from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TURNS
 from turnscope.store.sql import newest, newest_of_few, rows
 
 
@@ -106,11 +106,15 @@ class Sources(msgspec.Struct, frozen=True):
     turns: str
     holds: str
     spans: str
+    sessions: str
+
+
+TABLES: Final = (TURNS, HOLDS, SPANS, SESSIONS)
 
 
 def sources(files: dict[str, list[str]]) -> Sources:
     """Sources over the files of each table, which the query gets as ``$turns_files`` and so on."""
-    return Sources(**{t.name: rows(t, f"{t.name}_files", any_file=bool(files[t.name])) for t in (TURNS, HOLDS, SPANS)})
+    return Sources(**{t.name: rows(t, f"{t.name}_files", any_file=bool(files[t.name])) for t in TABLES})
 
 
 def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descending: bool) -> tuple[str, Params]:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 import msgspec
 import pyarrow as pa
 
-from turnscope.store import manifest, queries, sql, totals
+from turnscope.model import AgentSpan, SessionSummary, Turn
+from turnscope.store import manifest, queries, session_queries, sql, totals
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
 from turnscope.store.schema import TABLES
+from turnscope.store.session_queries import SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
 _TRIES: Final = 3
+_Row = TypeVar("_Row", bound=msgspec.Struct)
 Query = Callable[[Sources], tuple[str, Params]]
 
 
@@ -100,6 +103,37 @@ class StoreReader:
         """The spans of one session's agents: the fields of ``AgentSpan``, oldest first."""
         return self._page(lambda s: queries.spans(s, session_id), limit, offset)
 
+    def summaries(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        *,
+        sort: SummarySort = SummarySort.LAST,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> tuple[list[SessionSummary], int]:
+        """Sessions as they were summed up last, those of spans alone included, and how many there are in all."""
+        page = self._page(lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset)
+        return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
+
+    def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
+        """All turns and spans of some sessions, in no order, by session. One of which nothing is known is missing."""
+        found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
+        for row in self._ask(lambda s: session_queries.turns_of(s, session_ids)).to_pylist():
+            found.setdefault(row["session_id"], ([], []))[0].append(_struct(row, Turn))
+        for row in self._ask(lambda s: session_queries.spans_of(s, session_ids)).to_pylist():
+            found.setdefault(row["session_id"], ([], []))[1].append(_struct(row, AgentSpan))
+        return found
+
+    def left_by(self, turn_ids: list[str], span_keys: list[str]) -> list[str]:
+        """Sessions that any revision of these turns and spans was of."""
+        table = self._ask(lambda s: session_queries.left_by(s, turn_ids, span_keys))
+        return [str(name) for name in table["session_id"].to_pylist()]
+
+    def outdated(self) -> list[str]:
+        """Sessions whose summary is missing, or was made of another number of turns or spans; the newest first."""
+        return [str(name) for name in self._ask(session_queries.outdated)["session_id"].to_pylist()]
+
     def totals(self) -> Totals:
         """What the whole store covers."""
         return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
@@ -167,6 +201,11 @@ class StoreReader:
                 "or check the address."
             )
         return sorted(listed, key=lambda f: f.path)
+
+
+def _struct(row: dict[str, Any], type_: type[_Row]) -> _Row:
+    """Columns that a file of an older turnscope lacks have their defaults."""
+    return msgspec.convert({name: value for name, value in row.items() if value is not None}, type_)
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pyarrow as pa
 
-from turnscope.model import AgentSpan, HoldRecord, Turn
+from turnscope.model import AgentSpan, HoldRecord, SessionSummary, Turn
 
 _ARROW: Final[dict[Any, pa.DataType]] = {
     str: pa.string(),
@@ -24,7 +24,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table: rows are a Struct, ``key`` names an entity, the highest ``revision`` of a key is the truth."""
 
     name: str
-    row: type[Turn] | type[HoldRecord] | type[AgentSpan]
+    row: type[Turn] | type[HoldRecord] | type[AgentSpan] | type[SessionSummary]
     key: str
     sort: tuple[str, ...] = ("session_id", "started_ns")
     """Order of rows in compacted files."""
@@ -42,7 +42,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 TURNS: Final = Table(name="turns", row=Turn, key="turn_id")
 HOLDS: Final = Table(name="holds", row=HoldRecord, key="hold_id")
 SPANS: Final = Table(name="spans", row=AgentSpan, key="span_key")
-TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS, SPANS)}
+SESSIONS: Final = Table(name="sessions", row=SessionSummary, key="session_id", sort=("started_ns",))
+TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS, SPANS, SESSIONS)}
 
 
 def _arrow(hint: Any) -> pa.DataType:
@@ -86,7 +87,7 @@ def _columns(table: Table, rows: list[msgspec.Struct]) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value) if type(value) is list else value
+    return msgspec.to_builtins(value) if isinstance(value, (list, msgspec.Struct)) else value
 
 
 def _clean(row: msgspec.Struct) -> msgspec.Struct:

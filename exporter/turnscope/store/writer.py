@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from turnscope.model import AgentSpan, HoldRecord, Turn
+from turnscope.model import AgentSpan, HoldRecord, SessionSummary, Turn
 from turnscope.store import compact, manifest
 from turnscope.store.errors import StoreError, StorePermanentError
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File, Manifest, Removed
 from turnscope.store.parts import write_table
-from turnscope.store.schema import HOLDS, SPANS, TABLES, TURNS, Table, partition, to_arrow
+from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TABLES, TURNS, Table, partition, to_arrow
 
 FLUSH_ROWS: Final = 5_000
 FLUSH_NS: Final = 60_000_000_000
@@ -30,7 +30,9 @@ MAX_PENDING: Final = 200_000
 MAX_REMEMBERED: Final = 100_000
 """Entities whose partition is remembered, so that a later revision goes to the same one."""
 
-Row = Turn | HoldRecord | AgentSpan
+Row = Turn | HoldRecord | AgentSpan | SessionSummary
+Flushed = Callable[[dict[str, dict[str, Row]]], None]
+"""Told of rows, by table and key, once they can be read."""
 
 
 class StoreWriter:
@@ -41,7 +43,7 @@ class StoreWriter:
     what a crash left behind, and raises StorePermanentError when it is not writable or ``writer_id`` is taken.
     """
 
-    def __init__(self, url: str, *, writer_id: str, now: Callable[[], int]) -> None:
+    def __init__(self, url: str, *, writer_id: str, now: Callable[[], int], flushed: Flushed = lambda _: None) -> None:
         if not manifest.valid_writer(writer_id):
             raise StorePermanentError(f"A writer cannot be named {writer_id!r}: use letters, digits and _ . - only.")
         self.rows_written = 0
@@ -57,6 +59,7 @@ class StoreWriter:
         """The newest failure; None after the next success."""
         self._writer = writer_id
         self._now = now
+        self._flushed = flushed
         self._files = open_files(url)
         self._path = manifest.manifest_path(writer_id)
         self._buffers: dict[str, OrderedDict[str, Row]] = {name: OrderedDict() for name in TABLES}
@@ -89,6 +92,10 @@ class StoreWriter:
     def add_span(self, span: AgentSpan) -> None:
         """Take an agent's span in; never blocks on the store."""
         self._add(SPANS, span.span_key, span)
+
+    def add_session(self, session: SessionSummary) -> None:
+        """Take a session's summary in; never blocks on the store."""
+        self._add(SESSIONS, session.session_id, session)
 
     @property
     def pending(self) -> int:
@@ -206,6 +213,7 @@ class StoreWriter:
         self.flushes += 1
         self.last_flush_ns = now
         self.last_error = None
+        self._flushed(taken)
 
     def _write_rows(self, table: Table, rows: dict[str, Row], made: list[File]) -> int:
         """One file a date, appended to ``made``; returns how many rows were rejected."""

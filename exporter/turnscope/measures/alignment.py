@@ -1,0 +1,42 @@
+"""Agents' clocks against the proxy's: by how much a host's spans must be moved for its calls to enclose their turns."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from statistics import median_low
+
+from turnscope.model import AgentSpan, Turn
+
+
+def clock_of(span: AgentSpan) -> str:
+    """Spans of one clock have the same; where no host is named, its service stands for it."""
+    return span.host or span.service_name or ""
+
+
+def shifts(pairs: Iterable[tuple[AgentSpan, Turn]]) -> dict[str, int]:
+    """Nanoseconds to add to the times of a clock's spans, by ``clock_of``; clocks that fit, or that nothing tells of,
+    are missing.
+
+    A model call cannot begin after its turn has reached the proxy, nor end before the proxy has answered: each pair
+    bounds the difference from both sides. Within the bounds of all pairs the middle is taken, and nothing is moved
+    where 0 is among them. Where bounds contradict each other (a clock was set) it is the median of what pairs say.
+    """
+    bounds: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    for span, turn in pairs:
+        if span.ended_ns is None or turn.ended_ns is None:
+            continue
+        low, high = turn.ended_ns - span.ended_ns, turn.started_ns - span.started_ns
+        if low <= high:
+            bounds[clock_of(span)].append((low, high))
+    found = {}
+    for clock, known in bounds.items():
+        low, high = max(low for low, _ in known), min(high for _, high in known)
+        shift = _middle(low, high) if low <= high else median_low(sorted(_middle(*pair) for pair in known))
+        if shift:
+            found[clock] = shift
+    return found
+
+
+def _middle(low: int, high: int) -> int:
+    return 0 if low <= 0 <= high else (low + high) // 2

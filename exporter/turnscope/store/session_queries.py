@@ -1,0 +1,126 @@
+"""What the reader asks of sessions' summaries, and of the turns and spans that they are made of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from turnscope.semconv import Part
+from turnscope.store.fates import SESSION
+from turnscope.store.queries import Params, Sources
+from turnscope.store.schema import SESSIONS, SPANS, TURNS, Table
+from turnscope.store.sql import newest, newest_of_few
+
+
+class SummarySort(StrEnum):
+    """What sessions can be ordered by."""
+
+    LAST = "ended_ns"
+    FIRST = "started_ns"
+    WALL = "wall_ns"
+    TURNS = "turns"
+    TASKS = "len(tasks)"
+    LATENCY = "task_latency_median_ns"
+    CEILING = "ceiling.fetched_ns"
+    ERRORS = "errors"
+    INPUT = "input_processing_ns"
+    GENERATION = "generation_ns"
+    TOOLS = "tool_wait_ns"
+    APPLICATION = "application_work_ns"
+    USER = "user_wait_ns"
+    UNKNOWN = "unknown_ns"
+
+
+class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Keeps sessions that meet every given condition."""
+
+    text: str | None = None
+    """Part of the session id, in any case."""
+    model: str | None = None
+    application: str | None = None
+    """Part of an application's name, in any case."""
+    agent: str | None = None
+    outcome: str | None = None
+    """At least one task ended so."""
+    since_ns: int | None = None
+    """Ended at or after it."""
+    until_ns: int | None = None
+    """Began before it."""
+    part: Part | None = None
+    """At least ``share`` of its time was this part."""
+    share: float | None = None
+    """From 0 to 1."""
+
+
+_TESTS: Final = {
+    "text": "contains(lower(session_id), lower($text))",
+    "model": "list_contains(models, $model)",
+    "application": "contains(lower(array_to_string(applications, chr(10))), lower($application))",
+    "agent": "list_contains(agents, $agent)",
+    "outcome": "list_contains(list_transform(tasks, lambda task: task.outcome), $outcome)",
+    "since_ns": "ended_ns >= $since_ns",
+    "until_ns": "started_ns < $until_ns",
+}
+
+
+def summaries(src: Sources, where: SummaryFilter, sort: SummarySort, *, descending: bool) -> tuple[str, Params]:
+    """A page of summaries, with the number of all that match in ``total`` on every row."""
+    params = {name: value for name in _TESTS if (value := getattr(where, name)) is not None}
+    tests = ["turns + spans > 0", *(_TESTS[name] for name in params)]
+    if where.part is not None:
+        tests.append(f"{where.part}_ns > 0 AND {where.part}_ns >= $share * wall_ns")
+        params["share"] = where.share or 0.0
+    order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id"
+    return (
+        f"SELECT {SESSIONS.columns()}, count(*) OVER () AS total FROM {newest(SESSIONS, src.sessions)} "
+        f"WHERE {' AND '.join(tests)} ORDER BY {order} LIMIT $limit OFFSET $offset"
+    ), params
+
+
+def turns_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """The newest revisions of the turns of some sessions."""
+    return _rows_of(TURNS, src.turns, session_ids)
+
+
+def spans_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """The newest revisions of the spans of some sessions."""
+    return _rows_of(SPANS, src.spans, session_ids)
+
+
+def _rows_of(table: Table, source: str, session_ids: list[str]) -> tuple[str, Params]:
+    """A revision may have moved a row to another session."""
+    test = "list_contains($ids, session_id)"
+    keys = f"(SELECT {table.key} FROM {source} WHERE {test})"
+    found = newest_of_few(table, f"(SELECT * FROM {source} WHERE {table.key} IN {keys})")
+    return f"SELECT {table.columns()} FROM {found} WHERE {test}", {"ids": session_ids}
+
+
+def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[str, Params]:
+    """Sessions that any revision of these turns and spans was of."""
+    return (
+        f"SELECT DISTINCT session_id FROM {src.turns} WHERE list_contains($turn_ids, turn_id) AND {_NAMED} "
+        f"UNION SELECT session_id FROM {src.spans} WHERE list_contains($span_keys, span_key) AND {_NAMED}"
+    ), {"turn_ids": turn_ids, "span_keys": span_keys}
+
+
+_NAMED: Final = f"{SESSION} IS NOT NULL"
+
+
+def outdated(src: Sources) -> tuple[str, Params]:
+    """Sessions with another number of turns or spans than their summary says, or without one; the newest first."""
+    counted = " UNION ALL ".join(
+        f"SELECT session_id, started_ns, {turns} AS turns, {spans} AS spans FROM {newest(table, source, columns)} "
+        f"WHERE {_NAMED}"
+        for table, source, columns, turns, spans in (
+            (TURNS, src.turns, "turn_id, session_id, started_ns", 1, 0),
+            (SPANS, src.spans, "span_key, session_id, started_ns", 0, 1),
+        )
+    )
+    return (
+        f"SELECT c.session_id FROM (SELECT session_id, max(started_ns) AS last_ns, sum(turns) AS turns, "
+        f"sum(spans) AS spans FROM ({counted}) GROUP BY session_id) c "
+        f"LEFT JOIN {newest(SESSIONS, src.sessions, 'session_id, turns, spans')} s USING (session_id) "
+        "WHERE s.session_id IS NULL OR s.turns != c.turns OR s.spans != c.spans ORDER BY last_ns DESC"
+    ), {}

@@ -1,0 +1,149 @@
+"""Keeps sessions' summaries up to date beside a writer: what was flushed makes its session due."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from turnscope.measures.sessions import summarise
+from turnscope.model import AgentSpan, Ceiling, HoldRecord, SessionSummary, Turn
+from turnscope.store.reader import StoreReader
+from turnscope.store.schema import SPANS, TURNS
+from turnscope.store.writer import Row, StoreWriter
+
+BATCH: Final = 8
+"""Sessions read at once: few, since some are long."""
+ROUND_S: Final = 1.0
+"""No further batch is begun in a round that took so long."""
+REST_S: Final = 5.0
+"""Between two rounds."""
+CLOSING_S: Final = 10.0
+"""For what is due when the sidecar ends; the rest is made up for at the next start."""
+
+
+class SummarisingWriter:
+    """A ``StoreWriter`` that also writes a summary of each session that its rows are of.
+
+    Rows may be added from one thread while another calls ``flush``, ``maintain`` and ``close``. A summary is worked out
+    after the rows can be read, and is itself readable after the next flush. At the start, sessions whose summary is
+    missing or was made of fewer rows are made up for.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        writer_id: str,
+        now: Callable[[], int],
+        closing_s: float = CLOSING_S,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._now = now
+        self._closing_s = closing_s
+        self._clock_s = clock_s
+        self._reader: StoreReader | None = None
+        self._due: dict[str, None] = {}
+        """Sessions, in the order in which they became due."""
+        self._moved: tuple[set[str], set[str]] = set(), set()
+        """Turns and spans of a later revision: they may have been another session's before."""
+        self._caught_up = False
+        self._next_s = clock_s()
+        self._writer = StoreWriter(url, writer_id=writer_id, now=now, flushed=self._flushed)
+
+    # --- rows -----------------------------------------------------------------------------------------
+    def add_turn(self, turn: Turn) -> None:
+        """Take a turn in; never blocks on the store."""
+        self._writer.add_turn(turn)
+
+    def add_hold(self, hold: HoldRecord) -> None:
+        """Take a hold in; never blocks on the store."""
+        self._writer.add_hold(hold)
+
+    def add_span(self, span: AgentSpan) -> None:
+        """Take an agent's span in; never blocks on the store."""
+        self._writer.add_span(span)
+
+    @property
+    def rows_written(self) -> int:
+        """As the writer's."""
+        return self._writer.rows_written
+
+    @property
+    def rows_dropped(self) -> int:
+        """As the writer's."""
+        return self._writer.rows_dropped
+
+    @property
+    def rows_rejected(self) -> int:
+        """As the writer's."""
+        return self._writer.rows_rejected
+
+    @property
+    def pending(self) -> int:
+        """As the writer's."""
+        return self._writer.pending
+
+    @property
+    def due(self) -> int:
+        """Sessions whose summary is older than their rows."""
+        return len(self._due)
+
+    # --- the store's thread ---------------------------------------------------------------------------
+    def flush(self) -> None:
+        """As the writer's."""
+        self._writer.flush()
+
+    def maintain(self) -> None:
+        """As the writer's, and sum up sessions that are due, for about a second at most. Raises StoreError."""
+        self._writer.maintain()
+        if self._clock_s() >= self._next_s:
+            self._work(ROUND_S)
+            self._next_s = self._clock_s() + REST_S
+
+    def close(self) -> None:
+        """Flush, sum up what is due while there is time, and let go of the store. Raises StoreError."""
+        try:
+            self._writer.flush()
+            self._work(self._closing_s)
+        finally:
+            if self._reader is not None:
+                self._reader.close()
+            self._writer.close()
+
+    # --- inside ---------------------------------------------------------------------------------------
+    def _flushed(self, rows: dict[str, dict[str, Row]]) -> None:
+        for table, moved in zip((TURNS, SPANS), self._moved, strict=True):
+            for key, row in rows[table.name].items():
+                if isinstance(row, (Turn, AgentSpan)):
+                    if row.session_id:
+                        self._due[row.session_id] = None
+                    if row.revision > 1:
+                        moved.add(key)
+
+    def _work(self, at_most_s: float) -> None:
+        until = self._clock_s() + at_most_s
+        reader = self._reader = self._reader or StoreReader(self._url)
+        if not self._caught_up:
+            self._due |= dict.fromkeys(reader.outdated())
+            self._caught_up = True
+        if any(self._moved):
+            turns, spans = self._moved
+            self._due |= dict.fromkeys(reader.left_by(sorted(turns), sorted(spans)))
+            self._moved = set(), set()
+        while self._due and self._clock_s() < until:
+            batch = list(self._due)[:BATCH]
+            known = reader.known(batch)
+            for session_id in batch:
+                now = self._now()
+                session = summarise(session_id, *known.get(session_id, ([], [])), revision=now)
+                self._writer.add_session(session.summary if session is not None else _nothing(session_id, now))
+                del self._due[session_id]
+
+
+def _nothing(session_id: str, now: int) -> SessionSummary:
+    """Of a session that all its turns and spans have left: readers pass it over."""
+    return SessionSummary(
+        session_id=session_id, revision=now, started_ns=now, ended_ns=now, wall_ns=0, ceiling=Ceiling()
+    )

@@ -1,0 +1,157 @@
+"""Sessions' summaries in the store: as new as their rows, whatever comes late, moves away, or was there before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.store.rows import HOUR, NOON, SECOND, Clock, fill, span, turn
+from turnscope.model import SessionSummary
+from turnscope.semconv import Part
+from turnscope.store import StoreReader, SummarisingWriter
+from turnscope.store.session_queries import SummaryFilter, SummarySort
+
+
+def writer(url: Path, clock: Clock) -> SummarisingWriter:
+    return SummarisingWriter(str(url), writer_id="w1", now=clock, clock_s=lambda: clock.ns / SECOND)
+
+
+def summaries(url: Path, where: SummaryFilter | None = None, **order: Any) -> list[SessionSummary]:
+    reader = StoreReader(str(url))
+    found, total = reader.summaries(where or SummaryFilter(), **order)
+    reader.close()
+    assert total == len(found)
+    return found
+
+
+def settle(store: SummarisingWriter, clock: Clock) -> None:
+    """A minute goes by: what was added is flushed, summed up, and flushed again."""
+    for _ in range(2):
+        clock.forward(61 * SECOND)
+        store.maintain()
+
+
+def test_sessions_of_turns_alone_and_of_spans_alone_both_have_a_summary(tmp_path: Path) -> None:
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    store.add_turn(turn(1, session_id="turns"))
+    store.add_span(span(1, session_id="spans", kind="tool"))
+    settle(store, clock)
+    found = {s.session_id: s for s in summaries(tmp_path)}
+    assert found.keys() == {"turns", "spans"}
+    assert found["spans"].tool_wait_ns == found["spans"].wall_ns == SECOND
+    assert (found["turns"].turns, found["spans"].spans) == (1, 1)
+    store.close()
+
+
+def test_a_late_span_makes_its_sessions_summary_anew(tmp_path: Path) -> None:
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    store.add_turn(turn(1))
+    settle(store, clock)
+    store.add_span(span(5, kind="tool"))
+    settle(store, clock)
+    (found,) = summaries(tmp_path)
+    assert (found.turns, found.spans, found.wall_ns) == (1, 1, 5 * SECOND)
+    store.close()
+
+
+def test_a_turn_that_moves_to_another_session_makes_both_anew_and_an_empty_one_disappears(tmp_path: Path) -> None:
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    store.add_turn(turn(1, session_id="before"))
+    settle(store, clock)
+    store.add_turn(turn(1, session_id="after", revision=2))
+    settle(store, clock)
+    assert [s.session_id for s in summaries(tmp_path)] == ["after"]
+    store.close()
+
+
+def test_what_a_stopped_sidecar_did_not_sum_up_is_made_up_for_at_the_next_start(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1), turn(2), span(1, session_id="other"))
+    clock = Clock(NOON + HOUR)
+    writer(tmp_path, clock).close()
+    assert {s.session_id: (s.turns, s.spans) for s in summaries(tmp_path)} == {"s1": (2, 0), "other": (0, 1)}
+    fill(tmp_path, turn(3))
+    writer(tmp_path, clock).close()
+    assert {s.session_id: s.turns for s in summaries(tmp_path)} == {"s1": 3, "other": 0}
+
+
+def test_turns_without_a_session_id_make_no_summary(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1, session_id=None), turn(2, session_id=""))
+    writer(tmp_path, Clock()).close()
+    assert summaries(tmp_path) == []
+
+
+def test_compaction_keeps_the_newest_summary(tmp_path: Path) -> None:
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    for number in (1, 2, 3):
+        store.add_turn(turn(number))
+        settle(store, clock)
+    clock.forward(2 * HOUR)
+    for _ in range(5):
+        store.maintain()
+    (found,) = summaries(tmp_path)
+    assert found.turns == 3
+    reader = StoreReader(str(tmp_path))
+    assert len(reader.known(["s1"])["s1"][0]) == 3
+    reader.close()
+    store.close()
+
+
+def test_a_round_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
+    fill(tmp_path, *(turn(n, session_id=f"s{n:02d}") for n in range(1, 31)))
+    ticks = iter(range(10_000))
+    store = SummarisingWriter(str(tmp_path), writer_id="w1", now=Clock(), clock_s=lambda: 0.3 * next(ticks))
+    for _ in range(10):
+        store.maintain()
+        if store.due:
+            break
+    assert 0 < store.due < 30
+    while store.due:
+        store.maintain()
+    store.close()
+    assert len(summaries(tmp_path)) == 30
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """Sessions that mostly wait for a tool, for a model, and for nothing known."""
+    fill(
+        tmp_path,
+        span(1, session_id="tool", kind="tool", service_name="shop", service_version="2", agent_name="buyer"),
+        span(3, session_id="model", kind="model_call", time_to_first_token_ns=SECOND // 2, model="m1"),
+        span(5, session_id="dark", kind="model_call", ended_ns=NOON + 9 * SECOND),
+    )
+    writer(tmp_path, Clock()).close()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ({}, ["dark", "model", "tool"]),
+        ({"text": "OO"}, ["tool"]),
+        ({"application": "Shop"}, ["tool"]),
+        ({"agent": "buyer"}, ["tool"]),
+        ({"model": "m1"}, ["model"]),
+        ({"part": Part.TOOL_WAIT, "share": 0.5}, ["tool"]),
+        ({"part": Part.GENERATION, "share": 0.6}, []),
+        ({"part": Part.GENERATION}, ["model"]),
+        ({"outcome": "completed"}, []),
+        ({"since_ns": NOON + 5 * SECOND}, ["dark"]),
+        ({"until_ns": NOON + 2 * SECOND}, ["tool"]),
+    ],
+)
+def test_sessions_can_be_filtered(three: Path, where: dict[str, Any], found: list[str]) -> None:
+    assert [s.session_id for s in summaries(three, SummaryFilter(**where))] == found
+
+
+@pytest.mark.parametrize("sort", SummarySort)
+def test_sessions_can_be_sorted_by_everything_that_is_offered(three: Path, sort: SummarySort) -> None:
+    assert len(summaries(three, sort=sort)) == 3
+    if sort is SummarySort.UNKNOWN:
+        assert summaries(three, sort=sort)[0].session_id == "dark"
