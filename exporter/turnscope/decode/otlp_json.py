@@ -33,7 +33,7 @@ def parse(content: bytes) -> Json:
     try:
         found = msgspec.json.decode(content)
     except RecursionError:
-        raise NotOtlp("values in it lie too deep in each other") from None
+        raise NotOtlp("JSON whose values lie too deep in each other") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotOtlp(f"not JSON: {error}") from None
     if not isinstance(found, dict):
