@@ -55,7 +55,7 @@ def running_sidecar(folder: Path, *, record: Path | None = None, export_otlp: st
     otlp, http = free_ports(2)
     log = folder / "sidecar.log"
     command = [str(TURNSCOPE), "serve", "--data-dir", str(folder / "data")]
-    command += ["--otlp-grpc", f"127.0.0.1:{otlp}", "--http", f"127.0.0.1:{http}"]
+    command += ["--otlp-grpc", f"127.0.0.1:{otlp}", "--http", f"127.0.0.1:{http}", "--otlp-http", "127.0.0.1:0"]
     if record:
         command += ["--record", str(record)]
     if export_otlp:

@@ -18,7 +18,7 @@ from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
 from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import SegmentFile
-from turnscope.model import Attempt, Contribution, Event, Fact, Final, HoldRecord, Turn
+from turnscope.model import AgentSpan, Attempt, Contribution, Event, Fact, Final, HoldRecord, Turn
 from turnscope.outputs.metrics import MetricState, Point
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.errors import Unavailable
@@ -35,7 +35,11 @@ class FakeRows:
     def __init__(self) -> None:
         self.turns: dict[tuple[str, int], Turn] = {}
         self.holds: dict[tuple[str, int], HoldRecord] = {}
+        self.spans: dict[tuple[str, int], AgentSpan] = {}
         self.checkpoint = True
+
+    def add_span(self, span: AgentSpan) -> None:
+        self.spans[span.span_id, span.revision] = span
 
     def add(self, turn: Turn | None, hold: HoldRecord | None) -> None:
         if turn is not None:
@@ -68,9 +72,13 @@ class FakeRecording:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.spans: list[AgentSpan] = []
 
     def write(self, events: list[Event], _wall_ns: int) -> None:
         self.events += events
+
+    def write_spans(self, spans: list[AgentSpan]) -> None:
+        self.spans += spans
 
 
 class Box:

@@ -22,7 +22,7 @@ _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _HEADER_VALUE: Final = re.compile(r"[ -~]+")
-_LISTS: Final = frozenset({"engine_names", "export_otlp_headers"})
+_LISTS: Final = frozenset({"engine_names", "export_otlp_headers", "export_spans_headers"})
 
 
 def readable(value: str, *, listed: bool = False) -> str:
@@ -70,7 +70,12 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="TURNSCOPE_", env_ignore_empty=True, extra="ignore")
 
-    otlp_grpc: str = _setting("127.0.0.1:4317", "HOST:PORT", "Where hooks and collectors send to, OTLP over gRPC.")
+    otlp_grpc: str = _setting(
+        "127.0.0.1:4317", "HOST:PORT", "Where hooks, agents and collectors send to, OTLP over gRPC."
+    )
+    otlp_http: str = _setting(
+        "127.0.0.1:4318", "HOST:PORT", "The same over HTTP: /v1/traces and /v1/logs, protobuf or JSON."
+    )
     http: str = _setting("127.0.0.1:9464", "HOST:PORT", "Where /metrics, /healthz, /readyz and /status are served.")
     data_dir: Path = _setting(
         DEFAULT_DATA_DIR,
@@ -89,6 +94,12 @@ class Settings(BaseSettings):
         "Send a trace of every turn there, e.g. http://127.0.0.1:4317 (gRPC) or http://host:4318 (HTTP).",
     )
     export_otlp_headers: str = _setting("", "NAME=VALUE,...", "Headers to send traces with, e.g. authorization=KEY.")
+    export_spans: str | None = _setting(
+        None,
+        "URL",
+        "Pass spans of agents on to your own backend, unchanged and with their content: an address as of --export-otlp.",
+    )
+    export_spans_headers: str = _setting("", "NAME=VALUE,...", "Headers to pass them on with.")
     trace_queue: int = _setting(2048, "COUNT", "Turn traces that may wait for their backend.", ge=1, le=10**6)
     engine_names: Annotated[dict[str, str], NoDecode] = _setting(
         {}, "ID=NAME,...", "Names for engines in labels, by vLLM's engine_id. Others get their role and a number."
@@ -127,7 +138,7 @@ class Settings(BaseSettings):
     )
     log_level: str = _setting("info", "LEVEL", "debug, info, warning or error.")
 
-    @field_validator("otlp_grpc", "http")
+    @field_validator("otlp_grpc", "otlp_http", "http")
     @classmethod
     def _address(cls, value: str) -> str:
         split_address(value)
@@ -143,7 +154,7 @@ class Settings(BaseSettings):
     def _hosts(cls, value: object) -> object:
         return list(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
-    @field_validator("export_otlp_headers")
+    @field_validator("export_otlp_headers", "export_spans_headers")
     @classmethod
     def _headers(cls, value: str) -> str:
         for name, text in split_pairs(value, "NAME=VALUE").items():

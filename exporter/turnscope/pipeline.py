@@ -22,9 +22,9 @@ from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.checkpoint import Checkpoint
 from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
-from turnscope.journal.records import Batch, Counted
+from turnscope.journal.records import Batch, Counted, Spans
 from turnscope.journal.segments import Position
-from turnscope.model import AssemblyStatus, Event, Fact, HoldRecord, Sample, Turn
+from turnscope.model import AgentSpan, AssemblyStatus, Event, Fact, HoldRecord, Sample, Turn
 from turnscope.outputs.metrics import MetricState
 from turnscope.receivers.errors import Unavailable
 from turnscope.semconv import Role
@@ -46,6 +46,8 @@ class Assembling(Protocol):
 
     def feed(self, event: Event, arrival_ns: int, wall_ns: int | None = None) -> None: ...
 
+    def feed_spans(self, spans: list[AgentSpan], arrival_ns: int) -> None: ...
+
     def tick(self, now_ns: int) -> None: ...
 
     def take(self) -> list[Fact]: ...
@@ -66,6 +68,8 @@ class Rows(Protocol):
 
     def add(self, turn: Turn | None, hold: HoldRecord | None) -> None: ...
 
+    def add_span(self, span: AgentSpan) -> None: ...
+
     def request_checkpoint(self, save: Callable[[], None]) -> bool: ...
 
     def close(self, save: Callable[[], None] | None) -> None: ...
@@ -81,6 +85,8 @@ class Recording(Protocol):
     """Where what was received goes, if it is recorded."""
 
     def write(self, events: list[Event], wall_ns: int) -> None: ...
+
+    def write_spans(self, spans: list[AgentSpan]) -> None: ...
 
 
 class Pipeline:
@@ -149,10 +155,23 @@ class Pipeline:
 
     def accept(self, events: list[Event]) -> None:
         """Journal ``events``; they are safe when this returns. Raises ``Unavailable``."""
+        self._check()
         try:
             self._journal.append_events(events)
         except JournalUnavailable as error:
             raise Unavailable(str(error)) from None
+
+    def accept_spans(self, spans: list[AgentSpan]) -> None:
+        """Journal ``spans``; they are safe when this returns. Raises ``Unavailable``."""
+        self._check()
+        try:
+            self._journal.append_spans(spans)
+        except JournalUnavailable as error:
+            raise Unavailable(str(error)) from None
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise Unavailable(self._failure)
 
     def start(self) -> None:
         """Replay, then go on."""
@@ -230,6 +249,10 @@ class Pipeline:
                 self._feed(assembly, record, live=replay_until is None)
                 now = record.arrival_ns
                 self._events += len(record.entries)
+            elif isinstance(record, Spans):
+                self._feed_spans(assembly, record, live=replay_until is None)
+                now = record.arrival_ns
+                self._events += len(record.spans)
             self._position = position
             if n % SETTLE_EVERY == 0:
                 self._settle(assembly, now)
@@ -248,6 +271,15 @@ class Pipeline:
         if live and self._recording is not None:
             self._recording.write(events, record.wall_ns)
 
+    def _feed_spans(self, assembly: Assembling, record: Spans, *, live: bool) -> None:
+        try:
+            assembly.feed_spans(record.spans, record.arrival_ns)
+        except Exception:
+            _LOG.exception("%d spans could not be assembled and are passed over", len(record.spans))
+            self._metrics.add("turnscope_exporter_assembly_errors_total", (), 1)
+        if live and self._recording is not None:
+            self._recording.write_spans(record.spans)
+
     def _settle(self, assembly: Assembling, now_ns: int) -> None:
         """Hand out facts. What is counted is on disk before it is added."""
         assembly.tick(now_ns)
@@ -264,6 +296,8 @@ class Pipeline:
             self._metrics.add("turnscope_exporter_assembly_errors_total", (), len(refused))
         for fact in facts:
             self._rows.add(fact.turn, fact.hold)
+            if isinstance(fact, model.Revision) and fact.span is not None:
+                self._rows.add_span(fact.span)
             if isinstance(fact, model.Final) and fact.turn is not None and self._traces is not None:
                 self._traces.add(fact.turn)
 

@@ -41,7 +41,7 @@ class Served:
     """A sidecar that can be killed and started again on the same ports and data."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        self.otlp, self.http = free_port(), free_port()
+        self.otlp, self.otlp_http, self.http = free_port(), free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.http}"
         self.data = folder / "data"
         self.log = folder / "serve.log"
@@ -52,6 +52,7 @@ class Served:
     def start(self) -> None:
         """Start it and wait until it is ready."""
         command = [TURNSCOPE, "serve", "--otlp-grpc", f"127.0.0.1:{self.otlp}", "--http", f"127.0.0.1:{self.http}"]
+        command += ["--otlp-http", f"127.0.0.1:{self.otlp_http}"]
         # This machine's own cards are no part of what tests send.
         command += ["--fabric-seconds", "0"]
         with self.log.open("ab") as log:

@@ -24,7 +24,12 @@ READ_BYTES = 50_000_000
 
 
 def sidecar(tmp_path: Path, tree: Sysfs, **given: Any) -> Sidecar:
-    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}
+    settings = {
+        "http": "127.0.0.1:0",
+        "otlp_grpc": "127.0.0.1:0",
+        "otlp_http": "127.0.0.1:0",
+        "data_dir": tmp_path / "data",
+    }
     fabric = {
         "infiniband_dir": tree.infiniband,
         "net_dir": tree.net,

@@ -12,17 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.builders import Pair
+from tests.decode.spans import otlp_span, request
 from tests.cli.served import free_port
 from turnscope.cli import replay
 from turnscope.cli.errors import Sorry
 from turnscope.cli.main import build, main
 from turnscope.cli.options import load
 from turnscope.cli.sidecar import Sidecar
-from turnscope.decode import jsonlines
-from turnscope.model import Event
+from turnscope.decode import jsonlines, spans
+from turnscope.model import AgentSpan, Event
 from turnscope.receivers.errors import Invalid, Unavailable
-from turnscope.receivers.grpc_logs import GrpcLogs
-from turnscope.receivers.intake import LogsIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
+from turnscope.receivers.intake import LogsIntake, SpansIntake
 
 SECOND = 10**9
 
@@ -33,9 +34,10 @@ class Listener:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.refusals: list[Exception] = []
-        self.server = GrpcLogs(
-            LogsIntake(self.accept, lambda *_: None, max_bytes=2**22), "127.0.0.1:0", max_bytes=2**22
-        )
+        self.spans: list[AgentSpan] = []
+        logs = LogsIntake(self.accept, lambda *_: None, max_bytes=2**22)
+        traces = SpansIntake(self.spans.extend, lambda *_: None, max_bytes=2**22)
+        self.server = OtlpGrpc(logs, traces, "127.0.0.1:0", max_bytes=2**22)
         self.address = f"127.0.0.1:{self.server.port}"
 
     def accept(self, events: list[Event]) -> None:
@@ -177,6 +179,7 @@ def test_with_wait_everything_is_counted_when_it_returns_and_again_changes_nothi
             {
                 "http": "127.0.0.1:0",
                 "otlp_grpc": "127.0.0.1:0",
+                "otlp_http": "127.0.0.1:0",
                 "data_dir": tmp_path / "data",
                 "grace_seconds": "0.2",
             }
@@ -213,3 +216,13 @@ def test_values_that_lie_too_deep_in_each_other_are_one_short_sentence(tmp_path:
     path.write_text('{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":' + deep + "}]}]}]}\n")
     assert len(sorry(path).removeprefix(str(path))) < 200
     assert "too deep" in sorry(path)
+
+
+def test_recorded_spans_are_sent_again_as_they_were_read(listener: Listener, tmp_path: Path) -> None:
+    told = spans.decode(request(otlp_span(1, {"gen_ai.operation.name": "chat"}), otlp_span(2, parent=1))).spans
+    path = tmp_path / "spans.jsonl"
+    path.write_bytes(jsonlines.write_spans(told))
+    assert replay.check(path) == replay.Summary(lines=1, spans=2)
+    sent = replay.send(path, listener.address, speed=0)
+    assert (sent.spans, sent.rejected) == (2, 0)
+    assert listener.spans == told

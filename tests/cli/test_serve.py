@@ -74,7 +74,17 @@ def test_a_port_in_use_is_one_sentence_and_code_2(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = run("serve", "--http", address, "--otlp-grpc", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+        done = run(
+            "serve",
+            "--http",
+            address,
+            "--otlp-grpc",
+            "127.0.0.1:0",
+            "--otlp-http",
+            "127.0.0.1:0",
+            "--data-dir",
+            str(tmp_path / "data"),
+        )
     assert done.returncode == 2
     assert done.stderr == (
         f"turnscope: cannot listen on {address} (Address already in use): "
@@ -85,7 +95,13 @@ def test_a_port_in_use_is_one_sentence_and_code_2(tmp_path: Path) -> None:
 
 def sorry(tmp_path: Path, **given: object) -> str:
     """What a person is told when the sidecar cannot be made with these settings."""
-    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data", **given}
+    settings = {
+        "http": "127.0.0.1:0",
+        "otlp_grpc": "127.0.0.1:0",
+        "otlp_http": "127.0.0.1:0",
+        "data_dir": tmp_path / "data",
+        **given,
+    }
     with pytest.raises(Sorry) as caught:
         Sidecar(load(settings))
     return str(caught.value)
@@ -103,7 +119,7 @@ def test_a_taken_otlp_port_is_named_with_its_option(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("option", ["http", "otlp_grpc"])
+@pytest.mark.parametrize("option", ["http", "otlp_grpc", "otlp_http"])
 @pytest.mark.parametrize(
     ("address", "why"),
     [("999.1.1.1:9464", "there is no host 999.1.1.1"), ("192.0.2.1:9464", "Cannot assign requested address")],
@@ -130,13 +146,20 @@ def test_what_cannot_be_had_is_named_and_nothing_is_left_open(tmp_path: Path) ->
     ]
     for given, part in cases:
         assert part in sorry(tmp_path, http=http, **given)
-    free_again = Sidecar(load({"http": http, "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}))
+    free_again = Sidecar(
+        load({"http": http, "otlp_grpc": "127.0.0.1:0", "otlp_http": "127.0.0.1:0", "data_dir": tmp_path / "data"})
+    )
     free_again.start()
     free_again.close()
 
 
 def test_a_journal_that_can_take_no_more_is_told_to_senders_and_to_whoever_asks(tmp_path: Path) -> None:
-    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}
+    settings = {
+        "http": "127.0.0.1:0",
+        "otlp_grpc": "127.0.0.1:0",
+        "otlp_http": "127.0.0.1:0",
+        "data_dir": tmp_path / "data",
+    }
     sidecar = Sidecar(load({**settings, "journal_max_bytes": 2**20}))
     sidecar.start()
     url = f"http://127.0.0.1:{sidecar.http_port}"
@@ -164,7 +187,12 @@ def test_a_journal_that_can_take_no_more_is_told_to_senders_and_to_whoever_asks(
 
 
 def test_damage_in_the_journal_is_told_to_whoever_asks(tmp_path: Path) -> None:
-    settings = {"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}
+    settings = {
+        "http": "127.0.0.1:0",
+        "otlp_grpc": "127.0.0.1:0",
+        "otlp_http": "127.0.0.1:0",
+        "data_dir": tmp_path / "data",
+    }
     folder, pair = tmp_path / "data" / "journal", Pair()
     before = Journal(folder, count=lambda *_: None)
     for n in range(2):
@@ -199,7 +227,16 @@ def test_damage_in_the_journal_is_told_to_whoever_asks(tmp_path: Path) -> None:
 
 
 def test_two_sidecars_do_not_share_a_journal(tmp_path: Path) -> None:
-    first = Sidecar(load({"http": "127.0.0.1:0", "otlp_grpc": "127.0.0.1:0", "data_dir": tmp_path / "data"}))
+    first = Sidecar(
+        load(
+            {
+                "http": "127.0.0.1:0",
+                "otlp_grpc": "127.0.0.1:0",
+                "otlp_http": "127.0.0.1:0",
+                "data_dir": tmp_path / "data",
+            }
+        )
+    )
     first.start()
     assert "in use by another sidecar" in sorry(tmp_path)
     first.close()

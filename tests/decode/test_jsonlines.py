@@ -79,7 +79,7 @@ def test_lines_of_other_signals_hold_nothing_for_us() -> None:
         (b"hello", "not JSON"),
         (b'{"resourceLogs": [', "not JSON"),
         (b"\xff\xfe", "not JSON"),
-        (b"[]", "no resourceLogs"),
+        (b"[]", "it is no object"),
         (b'{"a": 1}', "no resourceLogs"),
         (b'{"resourceLogs": 5}', "not OTLP logs"),
         (b'{"resourceLogs": [{"scopeLogs": [{"logRecords": ["x"]}]}]}', "not OTLP logs"),

@@ -63,6 +63,7 @@ def test_each_turn_is_one_trace_with_its_legs_as_siblings_linked_with_the_proxys
                 {
                     "http": "127.0.0.1:0",
                     "otlp_grpc": "127.0.0.1:0",
+                    "otlp_http": "127.0.0.1:0",
                     "data_dir": tmp_path / "data",
                     "grace_seconds": 0,
                     "export_otlp": phoenix.endpoint,

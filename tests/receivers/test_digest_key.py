@@ -15,8 +15,8 @@ from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.marks import fingerprint
 from turnscope.receivers.digest_key import NAME, BadKey, load_or_make
-from turnscope.receivers.grpc_logs import GrpcLogs
-from turnscope.receivers.intake import LogsIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
+from turnscope.receivers.intake import LogsIntake, SpansIntake
 
 KEY = "ab" * 32
 LIMIT = 1 << 20
@@ -48,7 +48,8 @@ def test_a_file_without_a_key_is_named_and_left_alone(tmp_path: Path, content: b
 def told(key: str | None, *metadata: tuple[str, str], body: Any = None) -> str | None:
     """What the server tells of its key to one batch with this metadata."""
     intake = LogsIntake(lambda _: None, lambda *_: None, max_bytes=LIMIT)
-    server = GrpcLogs(intake, "127.0.0.1:0", max_bytes=LIMIT)
+    spans = SpansIntake(lambda _: None, lambda *_: None, max_bytes=LIMIT)
+    server = OtlpGrpc(intake, spans, "127.0.0.1:0", max_bytes=LIMIT)
     if key is not None:
         server.give_out(key)
     server.start()

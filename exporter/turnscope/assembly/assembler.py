@@ -8,6 +8,7 @@ import msgspec
 
 from turnscope.assembly import counts, status
 from turnscope.assembly.agenda import Agenda
+from turnscope.assembly.agent_spans import AgentSpans
 from turnscope.assembly.attribution import Attribution
 from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
@@ -31,6 +32,7 @@ from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.taint import Taint
 from turnscope.assembly.turns import Turns
 from turnscope.model import (
+    AgentSpan,
     AssemblyStatus,
     Attempt,
     Digest,
@@ -70,6 +72,7 @@ class Assembler:
         self._state = state
         self._ledger = Ledger(state.counted)
         self._emitters = Emitters(state, settings, self._ledger)
+        self._spans = AgentSpans(state.spans, self._ledger, memory_ns=settings.memory_ns)
         self._engines = Engines(state, settings)
         self._clocks = Clocks(state)
         self._turns = Turns(state, settings, self._emitters)
@@ -135,6 +138,11 @@ class Assembler:
             self._look_for_idle(emitter, idle, arrival_ns)
         else:
             self._apply(event, emitter, arrival_ns)
+
+    def feed_spans(self, spans: list[AgentSpan], arrival_ns: int) -> None:
+        """Take spans of agents, as their senders told them, that arrived at ``arrival_ns``."""
+        self._run(arrival_ns)
+        self._spans.feed(spans, arrival_ns)
 
     def _apply(self, event: Event, emitter: EmitterState, arrival_ns: int) -> None:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"
@@ -339,6 +347,7 @@ class Assembler:
         self._handles.prune(old)
         self._fabric.prune(old)
         self._clocks.prune(old)
+        self._spans.prune(state.now_ns)
 
     # --- out ------------------------------------------------------------------------------------------
     def take(self) -> list[Fact]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnscope.catalog import METRICS
-from turnscope.model import Contribution, Fact, Final, HoldRecord, Revision, Turn
+from turnscope.model import AgentSpan, Contribution, Fact, Final, HoldRecord, Revision, Turn
 
 
 def one(metric: str, *labels: str, value: float = 1) -> Contribution:
@@ -38,9 +38,11 @@ class Ledger:
         elif turn is not None or hold is not None:
             self._facts.append(Revision(turn=turn, hold=hold))
 
-    def revise(self, *, turn: Turn | None = None, hold: HoldRecord | None = None) -> None:
+    def revise(
+        self, *, turn: Turn | None = None, hold: HoldRecord | None = None, span: AgentSpan | None = None
+    ) -> None:
         """A newer row."""
-        self._facts.append(Revision(turn=turn, hold=hold))
+        self._facts.append(Revision(turn=turn, hold=hold, span=span))
 
     def take(self) -> list[Fact]:
         """Everything since the last call."""

@@ -9,6 +9,7 @@ from turnscope.assembly.moments import Moment
 from turnscope.assembly.nodes import NodeState
 from turnscope.assembly.rate import Rate
 from turnscope.assembly.sources import ClockState, EmitterState, EngineState, Offset
+from turnscope.assembly.span_state import SpansState
 from turnscope.marks import Shared
 from turnscope.model import Attempt, Digest, Handle, HoldRecord, HoldUse, Request, Transfer, Turn
 from turnscope.semconv import ContinuityEvidence, HoldKind, StuckCause
@@ -333,6 +334,8 @@ class State(msgspec.Struct, kw_only=True):
     """The ``X-Request-Id`` in an engine's request id to the turns of the P legs that have it."""
     unplaced: dict[str, list[str]] = {}
     """``X-Request-Id`` to attempts that did not name their P leg."""
+    spans: SpansState = msgspec.field(default_factory=SpansState)
+    """Of agents."""
     sessions: dict[str, SessionState] = {}
     session_of: dict[str, str] = {}
     """Turn to session."""

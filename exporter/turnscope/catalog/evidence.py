@@ -131,6 +131,14 @@ EVIDENCE = (
         owner="emitters",
     ),
     Metric(
+        name="turnscope_spans_forgotten_total",
+        kind=Kind.COUNTER,
+        unit="spans",
+        help="Spans of agents forgotten before their time, since too many came at once: what comes later of their traces "
+        "may not find its session. Their rows are stored.",
+        owner="agent spans",
+    ),
+    Metric(
         name="turnscope_connector_info",
         kind=Kind.INFO,
         unit="",

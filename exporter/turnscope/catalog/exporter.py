@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from turnscope.catalog.labels import EVENT
 from turnscope.catalog.metric import Kind, Label, Metric
+from turnscope.semconv import SpanKind
 
-REFUSALS = ("invalid", "too_large", "unavailable")
+SIGNALS = ("logs", "traces")
+REFUSALS = ("invalid", "too_large", "unsupported", "unavailable")
+SPAN_REJECTIONS = ("bad_id", "bad_time", "unreadable")
 TRACE_DROPS = ("queue_full", "refused", "stopping")
 
 _WRITE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -44,7 +47,43 @@ EXPORTER = (
         kind=Kind.COUNTER,
         unit="requests",
         help="Export requests refused whole. unavailable: the sender tries again; the others are lost.",
-        labels=(Label("reason", REFUSALS),),
+        labels=(Label("signal", SIGNALS), Label("reason", REFUSALS)),
+    ),
+    Metric(
+        name="turnscope_exporter_spans_received_total",
+        kind=Kind.COUNTER,
+        unit="spans",
+        help="Spans of agents that were journalled and acknowledged, by what they stand for.",
+        labels=(Label("kind", tuple(SpanKind)),),
+    ),
+    Metric(
+        name="turnscope_exporter_spans_rejected_total",
+        kind=Kind.COUNTER,
+        unit="spans",
+        help="Spans that could not be taken in: ids or times that are none, or a field of a wrong type. The sender is "
+        "told by partial success.",
+        labels=(Label("reason", SPAN_REJECTIONS),),
+    ),
+    Metric(
+        name="turnscope_exporter_spans_without_end_total",
+        kind=Kind.COUNTER,
+        unit="spans",
+        help="Spans taken in that had no end or ended before they started: how long they took is unknown.",
+        diagnostic=True,
+    ),
+    Metric(
+        name="turnscope_exporter_span_requests_passed_on_total",
+        kind=Kind.COUNTER,
+        unit="requests",
+        help="Requests with spans that your own backend took as they were received (--export-spans).",
+    ),
+    Metric(
+        name="turnscope_exporter_span_requests_not_passed_on_total",
+        kind=Kind.COUNTER,
+        unit="requests",
+        help="Requests with spans that your own backend did not get: the queue was full, it refused them, or the sidecar "
+        "stopped. turnscope has them all the same.",
+        labels=(Label("reason", TRACE_DROPS),),
     ),
     Metric(
         name="turnscope_exporter_journal_bytes_total",

@@ -49,6 +49,7 @@ def sidecar(folder: Path, *, export_otlp: str | None = None) -> Iterator[Sidecar
     """A sidecar of its own, with everything it keeps in ``folder``, on the usual ports where they are free."""
     settings: dict[str, Any] = {
         "otlp_grpc": f"127.0.0.1:{first_free(4317)}",
+        "otlp_http": f"127.0.0.1:{first_free(4318)}",
         "http": f"127.0.0.1:{first_free(9464)}",
         "data_dir": folder,
         "export_otlp": export_otlp,

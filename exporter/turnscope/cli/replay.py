@@ -7,19 +7,22 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import grpc
 import msgspec
 import typer
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from turnscope.cli import arguments
 from turnscope.cli.doctor import DEFAULT_ADDRESS, ask
 from turnscope.cli.errors import Sorry
 from turnscope.config import split_address
-from turnscope.decode import codec, jsonlines
+from turnscope.decode import codec, jsonlines, spans
+from turnscope.decode.jsonlines import Request
 
 _TIMEOUT_S: Final = 10.0
 _PATIENCE_S: Final = 30.0
@@ -33,11 +36,12 @@ class Summary(msgspec.Struct):
 
     lines: int = 0
     events: int = 0
+    spans: int = 0
     rejected: int = 0
     message: str = ""
 
 
-def requests(path: Path) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
+def requests(path: Path) -> Iterator[tuple[int, Request]]:
     """Each line's number and request, streamed. Raises ``Sorry`` for what is not a whole recording."""
     number = 0
     try:
@@ -55,9 +59,9 @@ def requests(path: Path) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
         raise Sorry(f"{path} cannot be read ({error.strerror or error}): check the path") from None
 
 
-def _read(path: Path, number: int, line: bytes) -> ExportLogsServiceRequest:
+def _read(path: Path, number: int, line: bytes) -> Request:
     try:
-        return jsonlines.read(line)
+        return jsonlines.read_any(line)
     except jsonlines.NotOtlp as error:
         if number > 1 and not line.endswith(b"\n"):
             raise Sorry(
@@ -71,9 +75,12 @@ def check(path: Path) -> Summary:
     summary = Summary()
     for _, request in requests(path):
         summary.lines += 1
-        summary.events += len(codec.decode(request).events)
-    if not summary.events:
-        raise Sorry(f"{path} holds no event of turnscope's hooks: 'serve --record' writes a recording")
+        if isinstance(request, ExportTraceServiceRequest):
+            summary.spans += len(spans.decode(request).spans)
+        else:
+            summary.events += len(codec.decode(request).events)
+    if not summary.events and not summary.spans:
+        raise Sorry(f"{path} holds no event of turnscope's hooks and no span: 'serve --record' writes a recording")
     return summary
 
 
@@ -86,7 +93,10 @@ def send(path: Path, to: str, *, speed: float) -> Summary:
     except OSError:
         raise Sorry(f"there is no host {host}: name the sidecar's address with --to") from None
     with grpc.insecure_channel(to) as channel:
-        stub = LogsServiceStub(channel)
+        take: dict[type[Request], Any] = {
+            ExportLogsServiceRequest: LogsServiceStub(channel).Export,
+            ExportTraceServiceRequest: TraceServiceStub(channel).Export,
+        }
         started = time.monotonic()
         first_ns: int | None = None
         for _, request in requests(path):
@@ -94,11 +104,16 @@ def send(path: Path, to: str, *, speed: float) -> Summary:
             if speed > 0 and at_ns is not None:
                 first_ns = at_ns if first_ns is None else first_ns
                 _sleep_until(started + (at_ns - first_ns) / 1e9 / speed)
-            _mark(request)
-            answer = _export(stub, request, to).partial_success
+            if isinstance(request, ExportLogsServiceRequest):
+                _mark(request)
+            answer = _export(take[type(request)], request, to).partial_success
             sent.lines += 1
-            sent.events += sum(len(s.log_records) for b in request.resource_logs for s in b.scope_logs)
-            sent.rejected += answer.rejected_log_records
+            if isinstance(request, ExportTraceServiceRequest):
+                sent.spans += sum(len(s.spans) for b in request.resource_spans for s in b.scope_spans)
+                sent.rejected += answer.rejected_spans
+            else:
+                sent.events += sum(len(s.log_records) for b in request.resource_logs for s in b.scope_logs)
+                sent.rejected += answer.rejected_log_records
             sent.message = sent.message or answer.error_message
     return sent
 
@@ -117,13 +132,12 @@ def _mark(request: ExportLogsServiceRequest) -> None:
             block.resource.attributes.add(key=_REPLAYED).value.bool_value = True
 
 
-def _export(stub: LogsServiceStub, request: ExportLogsServiceRequest, to: str) -> ExportLogsServiceResponse:
+def _export(take: Any, request: Request, to: str) -> Any:
     deadline = time.monotonic() + _PATIENCE_S
     pause = 0.2
     while True:
         try:
-            answer: ExportLogsServiceResponse = stub.Export(request, timeout=_TIMEOUT_S)
-            return answer
+            return take(request, timeout=_TIMEOUT_S)
         except grpc.RpcError as error:
             code, why = error.code(), error.details()
             refused = "Connection refused" in (why or "")
@@ -189,7 +203,8 @@ def replay(
     arguments.http_address("--address", address)
     check(recording)
     sent = send(recording, receiver, speed=factor)
-    typer.echo(f"sent {sent.events} events in {sent.lines} batches to {receiver}")
+    spans_too = f" and {sent.spans} spans" if sent.spans else ""
+    typer.echo(f"sent {sent.events} events{spans_too} in {sent.lines} batches to {receiver}")
     if sent.rejected:
         typer.echo(f"{sent.rejected} records were rejected: {sent.message}", err=True)
     if seconds:

@@ -15,9 +15,11 @@ _LOG: Final = logging.getLogger("turnscope")
 
 
 def _serve(settings: Settings) -> None:
-    """Run the sidecar: it takes in what the hooks in engines and proxy send, and gives metrics, traces and a store.
+    """Run the sidecar: it takes in what the hooks in engines and proxy send, and the spans of agents, and gives metrics,
+    traces and a store.
 
-    Start engines and proxy with TURNSCOPE_ENDPOINT=grpc://HOST:4317, point Prometheus at http://HOST:9464/metrics, and
+    Start engines and proxy with TURNSCOPE_ENDPOINT=grpc://HOST:4317, agents with
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST:4318, point Prometheus at http://HOST:9464/metrics, and
     ask 'turnscope doctor' whether all is well. The defaults suit one machine; each option may also be given by its
     environment variable. It runs until Ctrl-C. Everything received is on disk before it is acknowledged, so it may be
     stopped and started at any time.
@@ -33,12 +35,15 @@ def _serve(settings: Settings) -> None:
     sidecar = Sidecar(settings)
     sidecar.start()
     _LOG.info(
-        "taking OTLP logs on %s, serving metrics on http://%s/metrics, journal in %s, store in %s%s",
+        "taking OTLP logs and traces on %s (gRPC) and http://%s, serving metrics on http://%s/metrics, journal in %s, "
+        "store in %s%s%s",
         _with_port(settings.otlp_grpc, sidecar.otlp_port),
+        _with_port(settings.otlp_http, sidecar.otlp_http_port),
         _with_port(settings.http, sidecar.http_port),
         settings.journal_dir,
         settings.store_url,
         f", sending turn traces to {settings.export_otlp}" if settings.export_otlp else "",
+        f", passing spans on to {settings.export_spans}" if settings.export_spans else "",
     )
     told_to_stop.wait()
     _LOG.info("stopping: no more is taken in, what was is being stored")

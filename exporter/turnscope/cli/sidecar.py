@@ -16,24 +16,25 @@ from turnscope.catalog import METRICS
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import cannot_listen
 from turnscope.config import Settings, split_address, split_pairs
-from turnscope.decode import jsonlines
+from turnscope.decode import jsonlines, otlp_json
 from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.folder import JournalUnavailable, cannot_write
 from turnscope.journal.journal import Journal
 from turnscope.journal.unreadable import DAMAGED
-from turnscope.model import Event, ExporterStatus, SystemStatus, shown
+from turnscope.model import AgentSpan, Event, ExporterStatus, SystemStatus, shown
 from turnscope.outputs import exposition, http
 from turnscope.outputs.metrics import MetricState
-from turnscope.outputs.otlp import BadEndpoint, trace_sender
+from turnscope.outputs.otlp import BadEndpoint, TraceSender, trace_sender
+from turnscope.outputs.passing_on import PassingOn
 from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
+from turnscope.receivers import otlp_http
 from turnscope.receivers.digest_key import BadKey, load_or_make
-from turnscope.receivers.errors import Unavailable
 from turnscope.receivers.fabric import Collector
-from turnscope.receivers.grpc_logs import GrpcLogs
-from turnscope.receivers.intake import LogsIntake
+from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
 from turnscope.store import StoreError, SummarisingWriter
 from turnscope.store.manifest import valid_writer
 
@@ -68,18 +69,29 @@ class Sidecar:
         self._traces = self._open_traces()
         if self._traces is not None:
             undo.callback(self._traces.close, _GRACE_S)
-        host, port = split_address(settings.http)
+        self._passing_on = self._open_passing_on()
+        if self._passing_on is not None:
+            undo.callback(self._passing_on.close, _GRACE_S)
+        self._http = self._open_http(settings.http, "--http", undo)
+        limit = settings.max_message_bytes
+        self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit)
+        pass_on = self._passing_on.add if self._passing_on is not None else None
+        self._spans = SpansIntake(self._accept_spans, self.metrics.add, max_bytes=limit, pass_on=pass_on)
         try:
-            self._http = http.HttpServer(host, port)
-        except OSError:
-            raise cannot_listen(settings.http, "--http") from None
-        undo.callback(self._http.stop)
-        intake = LogsIntake(self._accept, self.metrics.add, max_bytes=settings.max_message_bytes)
-        try:
-            self._otlp = GrpcLogs(intake, settings.otlp_grpc, max_bytes=settings.max_message_bytes)
+            self._otlp = OtlpGrpc(self._logs, self._spans, settings.otlp_grpc, max_bytes=limit)
         except OSError:
             raise cannot_listen(settings.otlp_grpc, "--otlp-grpc") from None
         undo.callback(self._otlp.stop, 0)
+        self._otlp_http = self._open_http(settings.otlp_http, "--otlp-http", undo)
+
+    def _open_http(self, address: str, option: str, undo: ExitStack) -> http.HttpServer:
+        host, port = split_address(address)
+        try:
+            server = http.HttpServer(host, port)
+        except OSError:
+            raise cannot_listen(address, option) from None
+        undo.callback(server.stop)
+        return server
 
     def _load_digest_key(self) -> str:
         try:
@@ -93,9 +105,10 @@ class Sidecar:
             ) from None
 
     def _accept(self, events: list[Event]) -> None:
-        if self._pipeline.failure is not None:
-            raise Unavailable(self._pipeline.failure)
         self._pipeline.accept(events)
+
+    def _accept_spans(self, spans: list[AgentSpan]) -> None:
+        self._pipeline.accept_spans(spans)
 
     def _keep(self, undo: ExitStack) -> None:
         settings = self._settings
@@ -162,7 +175,7 @@ class Sidecar:
         if path is None:
             return None
         try:
-            return Recorder(path.expanduser(), jsonlines.write)
+            return Recorder(path.expanduser(), jsonlines.write, jsonlines.write_spans)
         except OSError as error:
             raise Sorry(
                 f"the recording {path} cannot be written ({error.strerror}): choose another file with --record"
@@ -172,17 +185,32 @@ class Sidecar:
         endpoint = self._settings.export_otlp
         if endpoint is None:
             return None
-        try:
-            sender = trace_sender(endpoint, split_pairs(self._settings.export_otlp_headers, "NAME=VALUE"))
-        except BadEndpoint as error:
-            raise Sorry(f"--export-otlp: {error}") from None
+        sender = self._open_sender(endpoint, self._settings.export_otlp_headers, "--export-otlp")
         return TraceExporter(sender, count=self.metrics.add, version=self._version, queue=self._settings.trace_queue)
+
+    def _open_passing_on(self) -> PassingOn | None:
+        endpoint = self._settings.export_spans
+        if endpoint is None:
+            return None
+        sender = self._open_sender(endpoint, self._settings.export_spans_headers, "--export-spans")
+        return PassingOn(sender, _protobuf, count=self.metrics.add)
+
+    def _open_sender(self, endpoint: str, headers: str, option: str) -> TraceSender:
+        try:
+            return trace_sender(endpoint, split_pairs(headers, "NAME=VALUE"))
+        except BadEndpoint as error:
+            raise Sorry(f"{option}: {error}") from None
 
     # --- running --------------------------------------------------------------------------------------
     @property
     def otlp_port(self) -> int:
         """Where OTLP over gRPC is taken."""
         return self._otlp.port
+
+    @property
+    def otlp_http_port(self) -> int:
+        """Where OTLP over HTTP is taken."""
+        return self._otlp_http.port
 
     @property
     def http_port(self) -> int:
@@ -202,12 +230,14 @@ class Sidecar:
             )
         )
         self._otlp.start()
+        self._otlp_http.start(otlp_http.app(self._logs, self._spans, max_bytes=self._settings.max_message_bytes))
         if self._collector is not None:
             self._collector.start()
 
     def close(self) -> None:
         """Take nothing more in, assemble and store what was acknowledged, send queued traces."""
         self._otlp.stop(_GRACE_S)
+        self._otlp_http.stop()
         if self._collector is not None:
             self._collector.stop()
         self._pipeline.close()
@@ -223,6 +253,11 @@ class Sidecar:
                 version=self._version,
                 uptime_s=now - self._started_s,
                 otlp_address=f"{self._settings.otlp_grpc.rpartition(':')[0]}:{self.otlp_port}",
+                otlp_http_address=f"{self._settings.otlp_http.rpartition(':')[0]}:{self.otlp_http_port}",
+                spans=int(self.metrics.total("turnscope_exporter_spans_received_total")),
+                rejected_spans=int(self.metrics.total("turnscope_exporter_spans_rejected_total")),
+                passing_on_error=self._passing_on.trouble if self._passing_on else None,
+                passing_on_endpoint=self._settings.export_spans,
                 replaying=self._pipeline.replaying,
                 lag_bytes=lag,
                 rejected_records=int(self.metrics.total("turnscope_exporter_records_rejected_total")),
@@ -238,7 +273,8 @@ class Sidecar:
 
     def _troubles(self) -> list[str]:
         traces = self._traces.trouble if self._traces else None
-        found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces)
+        passing_on = self._passing_on.trouble if self._passing_on else None
+        found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces, passing_on)
         return [trouble for trouble in found if trouble]
 
     def _damage(self) -> str | None:
@@ -256,3 +292,8 @@ class Sidecar:
         damage = self._journal.damage
         self.metrics.gauge("turnscope_exporter_journal_unreadable_bytes", (), damage.bytes if damage else 0)
         return exposition.render(self.metrics.points(scraper), accept)
+
+
+def _protobuf(body: bytes) -> bytes:
+    """A request in JSON as protobuf, whole."""
+    return otlp_json.span_request(otlp_json.parse(body)).SerializeToString()

@@ -16,7 +16,7 @@ from turnscope.journal.folder import JournalUnavailable, cannot_write, lock, rep
 from turnscope.journal.records import Counted, Record
 from turnscope.journal.segments import HEADER, Position, SegmentFile
 from turnscope.journal.unreadable import Damage
-from turnscope.model import Contribution, Count, Event
+from turnscope.model import AgentSpan, Contribution, Count, Event
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -101,6 +101,19 @@ class Journal:
     # --- writing ---------------------------------------------------------------------------------------
     def append_events(self, events: list[Event]) -> None:
         """Return when ``events`` are on disk, stamped with their arrival. Raises ``JournalUnavailable``."""
+        self._check_room()
+        self._append(lambda: records.batch(events, arrival_ns=self.clock.now(), wall_ns=self._wall_ns()))
+
+    def append_spans(self, spans: list[AgentSpan]) -> None:
+        """Return when ``spans`` are on disk, stamped with their arrival. Raises ``JournalUnavailable``."""
+        self._check_room()
+        self._append(lambda: records.Spans(self.clock.now(), self._wall_ns(), spans))
+
+    def append_counted(self, now_ns: int, finals: list[tuple[str, list[Contribution]]]) -> None:
+        """Return when it is on disk that ``finals`` are counted. Raises ``JournalUnavailable``."""
+        self._append(lambda: Counted(now_ns, finals))
+
+    def _check_room(self) -> None:
         with self._changed:
             full = self._over_limit()
             if full is not None and not self._full:
@@ -108,11 +121,6 @@ class Journal:
             self._full = full is not None
         if full is not None:
             raise full
-        self._append(lambda: records.batch(events, arrival_ns=self.clock.now(), wall_ns=self._wall_ns()))
-
-    def append_counted(self, now_ns: int, finals: list[tuple[str, list[Contribution]]]) -> None:
-        """Return when it is on disk that ``finals`` are counted. Raises ``JournalUnavailable``."""
-        self._append(lambda: Counted(now_ns, finals))
 
     def _over_limit(self) -> JournalUnavailable | None:
         if self.size() <= self._max_bytes:

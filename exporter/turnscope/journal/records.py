@@ -1,4 +1,4 @@
-"""What the journal holds: decoded events, hence only what the allowlist lets in, and the keys that were counted."""
+"""What the journal holds: decoded events and spans, hence only what the allowlists let in, and what was counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from turnscope.journal import frames
-from turnscope.model import AnyBody, Contribution, Emitter, Engine, Event
+from turnscope.model import AgentSpan, AnyBody, Contribution, Emitter, Engine, Event
 
 
 class Entry(msgspec.Struct, array_like=True):
@@ -57,8 +57,16 @@ class Counted(msgspec.Struct, array_like=True, tag="c"):
     finals: list[tuple[str, list[Contribution]]]
 
 
-Record = Batch | Counted
-BEGINS: Final = re.compile(rb"[\x90-\x9f]\xa1[bc]")
+class Spans(msgspec.Struct, array_like=True, tag="s"):
+    """Spans of agents that one request brought, as their sender told them. Times as of a ``Batch``."""
+
+    arrival_ns: int
+    wall_ns: int
+    spans: list[AgentSpan]
+
+
+Record = Batch | Counted | Spans
+BEGINS: Final = re.compile(rb"[\x90-\x9f]\xa1[bcs]")
 """How a record's payload begins: an array whose first element is its tag."""
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

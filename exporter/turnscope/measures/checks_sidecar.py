@@ -75,6 +75,31 @@ def records_rejected(status: SystemStatus) -> Iterator[Finding]:
         )
 
 
+def spans_not_passed_on(status: SystemStatus) -> Iterator[Finding]:
+    """The user's own backend does not take the spans passed on to it."""
+    if status.exporter.passing_on_error:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="spans_not_passed_on",
+            where=status.exporter.passing_on_endpoint or "span backend",
+            what=f"The last request with spans was not taken: {status.exporter.passing_on_error}.",
+            fix="Check the address and protocol of --export-spans; turnscope itself has the spans.",
+        )
+
+
+def spans_rejected(status: SystemStatus) -> Iterator[Finding]:
+    """Somebody sends spans that cannot be read."""
+    if status.exporter.rejected_spans:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="spans_rejected",
+            where="sidecar's receiver",
+            what=f"{status.exporter.rejected_spans} spans had no valid ids or times, or a field of a wrong type, and were "
+            "not taken in.",
+            fix="See the sender's log: it was told what is wrong. Ids are 32 and 16 hex digits, times Unix nanoseconds.",
+        )
+
+
 def not_scraped(status: SystemStatus) -> Iterator[Finding]:
     """Nobody reads the metrics."""
     exporter = status.exporter

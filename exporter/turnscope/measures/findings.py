@@ -70,6 +70,8 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_sidecar.store_fails,
     checks_sidecar.traces_fail,
     checks_sidecar.records_rejected,
+    checks_sidecar.spans_rejected,
+    checks_sidecar.spans_not_passed_on,
     checks_sidecar.not_scraped,
     checks_sidecar.replaying,
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from turnscope.model.facts import HoldRecord, Turn
+from turnscope.model.spans import AgentSpan
 
 Count = Callable[[str, tuple[str, ...], float], None]
 """Adds to a counter of the catalogue, or observes in a histogram: name, label values, value."""
@@ -40,6 +41,7 @@ class Revision(msgspec.Struct, kw_only=True, tag=True):
 
     turn: Turn | None = None
     hold: HoldRecord | None = None
+    span: AgentSpan | None = None
 
 
 Fact = Final | Revision

@@ -176,12 +176,18 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     uptime_s: float
     otlp_address: str = "127.0.0.1:4317"
     """Where it listens to hooks."""
+    otlp_http_address: str = "127.0.0.1:4318"
+    """The same over HTTP."""
     replaying: bool = False
     """Still reading its journal after a start: counts are not complete."""
     lag_bytes: int = 0
     """Journalled and not yet in ``assembly`` beside this: 0 means that everything taken in is."""
     rejected_records: int = 0
     """Records that claimed to be turnscope's and could not be read."""
+    spans: int = 0
+    """Spans of agents taken in."""
+    rejected_spans: int = 0
+    """Spans that could not be."""
     journal_error: str | None = None
     """The last failure of a write, None when the last write succeeded. The same for the store and traces."""
     journal_damage: str | None = None
@@ -189,6 +195,8 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     store_error: str | None = None
     traces_error: str | None = None
     traces_endpoint: str | None = None
+    passing_on_error: str | None = None
+    passing_on_endpoint: str | None = None
     proxy_ttl_s: float | None = None
     """How long the proxy keeps a handle, as the sidecar was told."""
     last_scrape_s: float | None = None

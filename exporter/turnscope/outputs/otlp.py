@@ -13,7 +13,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from turnscope.model import shown
 
@@ -55,9 +54,12 @@ class SendLater(SendFailed):
 
 
 class TraceSender(Protocol):
-    """Sends one request; returns how many spans were rejected and why. Raises ``SendFailed``."""
+    """Sends one request, also one that is encoded already; returns how many spans were rejected and why. Raises
+    ``SendFailed``."""
 
     def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]: ...
+
+    def send_bytes(self, body: bytes) -> tuple[int, str]: ...
 
     def close(self) -> None: ...
 
@@ -104,14 +106,18 @@ class _Grpc:
         self._channel = (
             grpc.secure_channel(target, grpc.ssl_channel_credentials()) if secure else grpc.insecure_channel(target)
         )
-        self._stub = TraceServiceStub(self._channel)
+        self._export = self._channel.unary_unary(
+            "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            response_deserializer=ExportTraceServiceResponse.FromString,
+        )
         self._metadata = tuple((k.lower(), v) for k, v in headers.items())
 
     def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
+        return self.send_bytes(request.SerializeToString())
+
+    def send_bytes(self, body: bytes) -> tuple[int, str]:
         try:
-            answer = self._stub.Export(
-                request, timeout=TIMEOUT_S, metadata=self._metadata, compression=grpc.Compression.Gzip
-            )
+            answer = self._export(body, timeout=TIMEOUT_S, metadata=self._metadata, compression=grpc.Compression.Gzip)
         except grpc.RpcError as error:
             code = error.code()
             text = f"{self._target} answered {code.name} over gRPC: {error.details()}"
@@ -130,8 +136,11 @@ class _Http:
         )
 
     def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
+        return self.send_bytes(request.SerializeToString())
+
+    def send_bytes(self, body: bytes) -> tuple[int, str]:
         try:
-            answer = self._client.post(self._url, content=request.SerializeToString())
+            answer = self._client.post(self._url, content=body)
         except httpx.TransportError as error:
             raise SendLater(f"{self._url} cannot be reached over HTTP: {error}") from None
         if answer.status_code != 200:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from turnscope.model import Count, Gauge, HoldRecord, Turn
+from turnscope.model import AgentSpan, Count, Gauge, HoldRecord, Turn
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ class Store(Protocol):
     def add_turn(self, turn: Turn) -> None: ...
 
     def add_hold(self, hold: HoldRecord) -> None: ...
+
+    def add_span(self, span: AgentSpan) -> None: ...
 
     @property
     def pending(self) -> int: ...
@@ -73,6 +75,10 @@ class StoreRows:
             self._store.add_turn(turn)
         if hold is not None:
             self._store.add_hold(hold)
+
+    def add_span(self, span: AgentSpan) -> None:
+        """Take a span's row in; never waits for the store."""
+        self._store.add_span(span)
 
     def request_checkpoint(self, save: Callable[[], None]) -> bool:
         """Call ``save`` after the next flush that succeeds; False when an earlier one is still waiting for that."""

@@ -27,6 +27,12 @@ class TooLarge(Refused):
     reason = "too_large"
 
 
+class Unsupported(Refused):
+    """Permanent: another type or encoding than OTLP's over HTTP."""
+
+    reason = "unsupported"
+
+
 class Unavailable(Refused):
     """For now: try again."""
 
@@ -37,6 +43,7 @@ _GRPC: Final[dict[type[Refused], grpc.StatusCode]] = {
     Invalid: grpc.StatusCode.INVALID_ARGUMENT,
     # Without RetryInfo this code means "do not repeat".
     TooLarge: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Unsupported: grpc.StatusCode.INVALID_ARGUMENT,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
 
@@ -44,3 +51,11 @@ _GRPC: Final[dict[type[Refused], grpc.StatusCode]] = {
 def grpc_status(error: Refused) -> grpc.StatusCode:
     """The gRPC code for ``error``."""
     return _GRPC[type(error)]
+
+
+_HTTP: Final[dict[type[Refused], int]] = {Invalid: 400, TooLarge: 413, Unsupported: 415, Unavailable: 503}
+
+
+def http_status(error: Refused) -> tuple[int, int]:
+    """The code for the answer's body (``google.rpc.Status``) and the HTTP status for ``error``."""
+    return int(grpc_status(error).value[0]), _HTTP[type(error)]

@@ -1,4 +1,4 @@
-"""The OTLP/gRPC receiver, through a real server and client."""
+"""The OTLP/gRPC receiver of logs and traces, through a real server and client."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import grpc
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.builders import Pair
+from tests.decode.spans import otlp_span, request
 from turnscope.decode import codec
-from turnscope.model import Event
+from turnscope.model import AgentSpan, Event
 from turnscope.receivers.errors import Unavailable
-from turnscope.receivers.grpc_logs import GrpcLogs
-from turnscope.receivers.intake import LogsIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
+from turnscope.receivers.intake import LogsIntake, SpansIntake
 
 LIMIT = 64 * 1024
 EVENTS = Pair().turn("1")
@@ -27,15 +29,23 @@ class Receiver:
 
     def __init__(self) -> None:
         self.accepted: list[Event] = []
+        self.spans: list[AgentSpan] = []
         self.counted: Counter[tuple[str, ...]] = Counter()
         self.trouble: Exception | None = None
-        self.server = GrpcLogs(LogsIntake(self.accept, self.count, max_bytes=LIMIT), "127.0.0.1:0", max_bytes=LIMIT)
+        logs = LogsIntake(self.accept, self.count, max_bytes=LIMIT)
+        traces = SpansIntake(self.accept_spans, self.count, max_bytes=LIMIT)
+        self.server = OtlpGrpc(logs, traces, "127.0.0.1:0", max_bytes=LIMIT)
         self.channel = grpc.insecure_channel(f"127.0.0.1:{self.server.port}")
 
     def accept(self, events: list[Event]) -> None:
         if self.trouble is not None:
             raise self.trouble
         self.accepted += events
+
+    def accept_spans(self, spans: list[AgentSpan]) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.spans += spans
 
     def count(self, metric: str, labels: tuple[str, ...], value: float) -> None:
         self.counted[(metric.removeprefix("turnscope_exporter_"), *labels)] += int(value)
@@ -118,14 +128,14 @@ def test_a_message_beyond_the_limit_is_refused_for_good(receiver: Receiver, size
 def test_what_is_refused_for_size_is_counted(receiver: Receiver) -> None:
     with pytest.raises(grpc.RpcError, match="send smaller batches"):
         receiver.send_bytes(b"x" * (LIMIT + 1))
-    assert receiver.counted == {("requests_refused_total", "too_large"): 1}
+    assert receiver.counted == {("requests_refused_total", "logs", "too_large"): 1}
 
 
 def test_bytes_that_are_no_request_are_refused_for_good(receiver: Receiver) -> None:
     with pytest.raises(grpc.RpcError, match="not an ExportLogsServiceRequest") as caught:
         receiver.send_bytes(b"\xff\xff")
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert receiver.counted == {("requests_refused_total", "invalid"): 1}
+    assert receiver.counted == {("requests_refused_total", "logs", "invalid"): 1}
 
 
 def test_while_the_journal_cannot_be_written_senders_are_asked_to_try_again(receiver: Receiver) -> None:
@@ -133,7 +143,7 @@ def test_while_the_journal_cannot_be_written_senders_are_asked_to_try_again(rece
     with pytest.raises(grpc.RpcError, match="No space left") as caught:
         receiver.send(codec.encode(EVENTS, observed_ns=1))
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert receiver.counted == {("requests_refused_total", "unavailable"): 1}
+    assert receiver.counted == {("requests_refused_total", "logs", "unavailable"): 1}
 
 
 def test_an_error_of_our_own_is_not_asked_for_again(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
@@ -145,6 +155,33 @@ def test_an_error_of_our_own_is_not_asked_for_again(receiver: Receiver, caplog: 
 
 
 def test_a_taken_port_is_an_error_and_not_shared(receiver: Receiver) -> None:
-    intake = LogsIntake(receiver.accept, receiver.count, max_bytes=LIMIT)
+    logs = LogsIntake(receiver.accept, receiver.count, max_bytes=LIMIT)
+    traces = SpansIntake(receiver.accept_spans, receiver.count, max_bytes=LIMIT)
     with pytest.raises(OSError, match=str(receiver.server.port)):
-        GrpcLogs(intake, f"127.0.0.1:{receiver.server.port}", max_bytes=LIMIT)
+        OtlpGrpc(logs, traces, f"127.0.0.1:{receiver.server.port}", max_bytes=LIMIT)
+
+
+# --- spans -------------------------------------------------------------------------------------------------
+def test_spans_are_accepted_on_the_same_port_and_bad_ones_rejected_one_by_one(receiver: Receiver) -> None:
+    bad = otlp_span(2)
+    bad.trace_id = bad.trace_id[:15]
+    answer = TraceServiceStub(receiver.channel).Export(
+        request(otlp_span(1, {"gen_ai.operation.name": "chat"}), bad, otlp_span(3, end_s=-1)), timeout=10
+    )
+    assert answer.partial_success.rejected_spans == 1
+    assert "32 hex digits" in answer.partial_success.error_message
+    assert [span.kind for span in receiver.spans] == ["model_call", "other"]
+    assert receiver.counted == {
+        ("spans_received_total", "model_call"): 1,
+        ("spans_received_total", "other"): 1,
+        ("spans_rejected_total", "bad_id"): 1,
+        ("spans_without_end_total",): 1,
+    }
+
+
+def test_spans_wait_like_events_while_the_journal_cannot_be_written(receiver: Receiver) -> None:
+    receiver.trouble = Unavailable("no room")
+    with pytest.raises(grpc.RpcError, match="no room") as caught:
+        TraceServiceStub(receiver.channel).Export(request(otlp_span()), timeout=10)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert receiver.counted == {("requests_refused_total", "traces", "unavailable"): 1}

@@ -1,4 +1,4 @@
-"""OTLP over gRPC, logs: the service that hooks and collectors send to."""
+"""OTLP over gRPC, logs and traces: the services that hooks, agents and collectors send to."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import grpc
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
 from turnscope import semconv
 from turnscope.marks import fingerprint
 from turnscope.receivers.errors import Refused, grpc_status
-from turnscope.receivers.intake import LogsIntake
+from turnscope.receivers.intake import Intake
 
 _LOG: Final = logging.getLogger(__name__)
-_SERVICE: Final = "opentelemetry.proto.collector.logs.v1.LogsService"
+LOGS: Final = "opentelemetry.proto.collector.logs.v1.LogsService"
+TRACES: Final = "opentelemetry.proto.collector.trace.v1.TraceService"
 WORKERS: Final = 16
 """Each waits for the disk most of the time; the group of waiting requests shares one sync."""
 _HARD_FACTOR: Final = 4
 """Beyond this multiple of the limit gRPC refuses by itself, before the message is in memory and uncounted."""
 
 
-class GrpcLogs:
+class OtlpGrpc:
     """A gRPC server on ``address`` (``host:port``; port 0 takes a free one). Raises ``OSError`` if it is taken.
 
     A hook that asks, and has another, is given the key of ``give_out`` with the answer to its batch.
@@ -30,13 +30,13 @@ class GrpcLogs:
 
     def __init__(
         self,
-        intake: LogsIntake,
+        logs: Intake,
+        traces: Intake,
         address: str,
         *,
         max_bytes: int,
         workers: int = WORKERS,
     ) -> None:
-        self._intake = intake
         self._digest_key: str | None = None
         self._key_name: str | None = None
         self._server = grpc.server(
@@ -47,11 +47,7 @@ class GrpcLogs:
                 ("grpc.so_reuseport", 0),
             ],
         )
-        # Raw bytes in: a message that cannot be parsed is ours to count and to explain.
-        handler: Any = grpc.unary_unary_rpc_method_handler(
-            self._export, response_serializer=ExportLogsServiceResponse.SerializeToString
-        )
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, {"Export": handler}),))
+        self._server.add_generic_rpc_handlers((self._handler(LOGS, logs), self._handler(TRACES, traces)))
         try:
             self.port = self._server.add_insecure_port(address)
         except RuntimeError as error:
@@ -69,16 +65,23 @@ class GrpcLogs:
         """Take no new request, give those in progress ``grace_s``."""
         self._server.stop(grace_s).wait()
 
-    def _export(self, body: bytes, context: grpc.ServicerContext) -> ExportLogsServiceResponse:
-        try:
-            answer = self._intake.export(body)
-        except Refused as error:
-            context.abort(grpc_status(error), str(error))
-        except Exception:
-            _LOG.exception("a request could not be answered")
-            context.abort(grpc.StatusCode.INTERNAL, "internal error: see the sidecar's log")
-        self._give_key(context)
-        return answer
+    def _handler(self, service: str, intake: Intake) -> Any:
+        def export(body: bytes, context: grpc.ServicerContext) -> Any:
+            try:
+                answer = intake.export(body)
+            except Refused as error:
+                context.abort(grpc_status(error), str(error))
+            except Exception:
+                _LOG.exception("a request could not be answered")
+                context.abort(grpc.StatusCode.INTERNAL, "internal error: see the sidecar's log")
+            self._give_key(context)
+            return answer
+
+        # Raw bytes in: a message that cannot be parsed is ours to count and to explain.
+        handler: Any = grpc.unary_unary_rpc_method_handler(
+            export, response_serializer=intake.response.SerializeToString
+        )
+        return grpc.method_handlers_generic_handler(service, {"Export": handler})
 
     def _give_key(self, context: grpc.ServicerContext) -> None:
         asked = next((value for name, value in context.invocation_metadata() if name == semconv.DIGEST_KEY), None)

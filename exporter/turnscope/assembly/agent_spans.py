@@ -1,0 +1,186 @@
+"""Spans of agents: whose session each belongs to, in whatever order they come.
+
+A span has its own session, else that of its nearest ancestor that has one, else the one that its trace agrees on. All
+three are asked of what is known of the trace, so the order of arrival makes no difference to the newest rows. A row is
+handed out when its span comes and again whenever the answer changes.
+
+Only what spans say of themselves is passed on, never what they inherited: so circles of parents have no beginning to
+inherit from, and end where they began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from turnscope.assembly.ledger import Ledger, one
+from turnscope.assembly.span_state import Inherited, Remembered, SpansState, TraceState
+from turnscope.model import AgentSpan
+
+PARENT: Final = "parent"
+TRACE: Final = "trace"
+MAX_DEPTH: Final = 1_000
+"""Ancestors asked: deeper ones are as good as none."""
+
+
+class AgentSpans:
+    """Pure, like all of assembly. ``max_spans`` and ``max_traces`` are remembered; the longest silent go first."""
+
+    def __init__(
+        self, state: SpansState, ledger: Ledger, *, memory_ns: int, max_spans: int = 50_000, max_traces: int = 20_000
+    ) -> None:
+        self._state = state
+        self._ledger = ledger
+        self._memory_ns = memory_ns
+        self._max_spans = max_spans
+        self._max_traces = max_traces
+
+    def feed(self, spans: Iterable[AgentSpan], arrival_ns: int) -> None:
+        """Take spans as their senders told them."""
+        for span in spans:
+            self._take(span, arrival_ns)
+        self._make_room()
+
+    def _take(self, span: AgentSpan, arrival_ns: int) -> None:
+        trace = self._touch(span.trace_id, arrival_ns)
+        known = trace.spans.get(span.span_id)
+        if known is not None:
+            told = newer(known.span, span)
+            if told is known.span:
+                return
+            self._forget_told(trace, known.span)
+            known.span, known.shown = told, None
+        else:
+            trace.spans[span.span_id] = known = Remembered(span=span)
+            self._state.remembered += 1
+        agreed = trace.agreed
+        told = known.span
+        if told.parent_span_id is not None:
+            trace.children.setdefault(told.parent_span_id, []).append(told.span_id)
+        if told.session_id is not None:
+            trace.sessions[told.session_id] = trace.sessions.get(told.session_id, 0) + 1
+        self._show(trace, known)
+        if trace.agreed != agreed:
+            for other in trace.spans.values():
+                self._show(trace, other)
+        else:
+            for other in self._descendants(trace, told.span_id):
+                self._show(trace, other)
+
+    def _forget_told(self, trace: TraceState, span: AgentSpan) -> None:
+        """A span that is told anew: what it said before no longer holds."""
+        if span.parent_span_id is not None:
+            trace.children[span.parent_span_id].remove(span.span_id)
+        if span.session_id is not None:
+            trace.sessions[span.session_id] -= 1
+            if not trace.sessions[span.session_id]:
+                del trace.sessions[span.session_id]
+
+    def _touch(self, trace_id: str, arrival_ns: int) -> TraceState:
+        """The trace, moved to the end of those that may be forgotten."""
+        trace = self._state.traces.pop(trace_id, None) or TraceState(last_ns=arrival_ns)
+        trace.last_ns = arrival_ns
+        self._state.traces[trace_id] = trace
+        return trace
+
+    # --- whose ---------------------------------------------------------------------------------------
+    def _show(self, trace: TraceState, known: Remembered) -> None:
+        """Hand out the row if it is another than the one handed out before."""
+        found = self._inherited(trace, known.span)
+        if known.shown == found:
+            return
+        known.revision += 1
+        known.shown = found
+        row = msgspec.structs.replace(
+            known.span,
+            revision=known.revision,
+            session_id=found.session_id,
+            session_source=found.source,
+            parent_session_id=found.parent_session_id,
+        )
+        self._ledger.revise(span=row)
+
+    def _inherited(self, trace: TraceState, span: AgentSpan) -> Inherited:
+        above = next((a.session_id for a in self._ancestors(trace, span) if a.session_id is not None), None)
+        if span.session_id is not None:
+            started_by = above if above != span.session_id else None
+            return Inherited(span.session_id, span.session_source, span.parent_session_id or started_by)
+        if above is not None:
+            return Inherited(above, PARENT, span.parent_session_id)
+        if trace.agreed is not None:
+            return Inherited(trace.agreed, TRACE, span.parent_session_id)
+        return Inherited(None, None, span.parent_session_id)
+
+    def _ancestors(self, trace: TraceState, span: AgentSpan) -> Iterator[AgentSpan]:
+        seen = {span.span_id}
+        above = span.parent_span_id
+        while above is not None and above not in seen and len(seen) < MAX_DEPTH:
+            seen.add(above)
+            known = trace.spans.get(above)
+            if known is None:
+                return
+            yield known.span
+            above = known.span.parent_span_id
+
+    def _descendants(self, trace: TraceState, span_id: str) -> Iterator[Remembered]:
+        """Those below it whose answer it may have a part in: a session of their own shields those below them, but for
+        who started it."""
+        seen, waiting = {span_id}, list(trace.children.get(span_id, ()))
+        while waiting:
+            child = waiting.pop()
+            if child in seen:
+                continue
+            seen.add(child)
+            known = trace.spans[child]
+            yield known
+            if known.span.session_id is None:
+                waiting += trace.children.get(child, ())
+
+    # --- memory ----------------------------------------------------------------------------------------
+    def _make_room(self) -> None:
+        """Beyond the limits whole traces go; of the one that is coming in all but the sessions it told."""
+        state = self._state
+        while len(state.traces) > self._max_traces:
+            self._drop(next(iter(state.traces)))
+        for trace_id in list(state.traces):
+            if state.remembered <= self._max_spans:
+                return
+            trace = state.traces[trace_id]
+            self._count_forgotten(len(trace.spans))
+            trace.spans, trace.children = {}, {}
+
+    def _drop(self, trace_id: str) -> None:
+        self._count_forgotten(len(self._state.traces.pop(trace_id).spans))
+
+    def _count_forgotten(self, spans: int) -> None:
+        self._state.remembered -= spans
+        self._state.forgotten += spans
+        if spans:
+            key = f"spans_forgotten:{self._state.forgotten}"
+            self._ledger.count(key, [one("turnscope_spans_forgotten_total", value=spans)])
+
+    def prune(self, now_ns: int) -> None:
+        """Forget traces that nothing was heard of for as long as anything is remembered."""
+        for trace_id, trace in list(self._state.traces.items()):
+            if trace.last_ns >= now_ns - self._memory_ns:
+                return
+            self._state.remembered -= len(trace.spans)
+            del self._state.traces[trace_id]
+
+
+_ENCODE: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
+
+
+def newer(known: AgentSpan, other: AgentSpan) -> AgentSpan:
+    """Of two that tell of one span, the one that counts, whichever came first: the one that ended, and later; else
+    the one that tells more. ``known`` when they are equal."""
+    if known == other:
+        return known
+
+    def rank(span: AgentSpan) -> tuple[bool, int, int, bytes]:
+        data = _ENCODE(span)
+        return span.ended_ns is not None, span.ended_ns or 0, len(data), data
+
+    return max(known, other, key=rank)

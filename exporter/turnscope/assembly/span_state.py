@@ -1,0 +1,53 @@
+"""What is remembered of agents' spans."""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnscope.model import AgentSpan
+
+
+class Inherited(msgspec.Struct, array_like=True):
+    """A span's session, where it came from, and the session that started that one."""
+
+    session_id: str | None
+    source: str | None
+    parent_session_id: str | None
+
+
+class Remembered(msgspec.Struct, kw_only=True):
+    """One span."""
+
+    span: AgentSpan
+    """As its sender told it."""
+    shown: Inherited | None = None
+    """With the row handed out last; None when the span was told anew since."""
+    revision: int = 0
+    """Of the row handed out last; 0: none was."""
+
+
+class TraceState(msgspec.Struct, kw_only=True):
+    """One trace."""
+
+    last_ns: int
+    """When a span of it last came."""
+    spans: dict[str, Remembered] = {}
+    children: dict[str, list[str]] = {}
+    """Span id, also of one that is not here, to those that name it as their parent."""
+    sessions: dict[str, int] = {}
+    """Sessions that its spans tell of themselves, and how many do."""
+
+    @property
+    def agreed(self) -> str | None:
+        """The session that all of its spans that tell one agree on."""
+        return next(iter(self.sessions)) if len(self.sessions) == 1 else None
+
+
+class SpansState(msgspec.Struct, kw_only=True):
+    """All traces, the longest silent first."""
+
+    traces: dict[str, TraceState] = {}
+    remembered: int = 0
+    """Spans in them."""
+    forgotten: int = 0
+    """Spans that were forgotten before their time, to make room."""
