@@ -100,6 +100,14 @@ class StoreReader:
         """The spans of one session's agents: the fields of ``AgentSpan``, oldest first."""
         return self._page(lambda s: queries.spans(s, session_id), limit, offset)
 
+    def run_turns(self, run: str) -> pa.Table:
+        """Of each turn of an imported run: prompt_tokens, ttft_ns, prefill_ns, fetch_ns, fetch_reads."""
+        return self._ask(lambda s: queries.run_turns(s, run))
+
+    def runs(self) -> list[str]:
+        """The names of the imported runs."""
+        return [row["run"] for row in self._ask(queries.runs).to_pylist()]
+
     def totals(self) -> Totals:
         """What the whole store covers."""
         return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
