@@ -29,7 +29,7 @@ from turnscope.cli.options import load
 from turnscope.decode.imports import claude_code, codex, dynamo, published, vllm_benchmark
 from turnscope.decode.imports import proxy_log as proxies
 from turnscope.decode.imports import transfer_log as transfers
-from turnscope.decode.imports.kinds import KINDS, looks_like
+from turnscope.decode.imports.kinds import KINDS, RUNS, looks_like
 from turnscope.decode.imports.report import Line, Report
 from turnscope.model import AgentSpan, Turn, shown
 from turnscope.store import StoreError, StoreWriter
@@ -45,7 +45,6 @@ _OF_LINES: Final[dict[str, Callable[[Iterable[Line], Report], Iterator[AgentSpan
     codex.NAME: codex.read,
     dynamo.NAME: dynamo.read,
 }
-_OF_RUNS: Final = frozenset({vllm_benchmark.NAME, published.NAME})
 Row = AgentSpan | Turn
 
 
@@ -90,7 +89,7 @@ def import_(
     """
     if kind not in KINDS:
         raise Sorry(f"KIND: there is no kind {shown(kind)}: choose from {', '.join(KINDS)}")
-    if run is not None and kind not in _OF_RUNS:
+    if run is not None and kind not in RUNS:
         raise Sorry(f"--run: {kind} has no runs: leave it out")
     paths = [arguments.file("FILE", name) for name in files]
     url = load({}).store_url if store is None else arguments.text("--store", store)

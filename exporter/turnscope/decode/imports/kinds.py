@@ -80,6 +80,8 @@ KINDS: Final = {
         ),
     )
 }
+RUNS: Final = frozenset({vllm_benchmark.NAME, published.NAME})
+"""Kinds whose files are runs of a benchmark: they give turns, the others give spans."""
 _SESSION_TYPES: Final = frozenset({b'"user"', b'"assistant"', b'"summary"', b'"system"', b'"progress"'})
 _ROLLOUT_TYPES: Final = frozenset({b'"session_meta"', b'"turn_context"', b'"response_item"', b'"event_msg"'})
 _SCHEMAS: Final = frozenset(f'"{schema}"'.encode() for schema in dynamo.SCHEMAS)
