@@ -372,6 +372,8 @@ GROUPS: Final = (
             Column("parent_session_id", "Parent session", "The session that started this one.", absent=NONE),
             Column("speculative", "Speculative decoding", "Whether the decode worker drafts ahead.", Kind.YES_NO),
             Column("late", "Late facts", "Whether facts came after the turn had been counted.", Kind.YES_NO),
+            Column("source", "Told by", "hooks, or the kind of file that it was imported from."),
+            Column("run", "Benchmark run", "The imported run that it is a part of.", absent=NONE),
             Column("prefill_request_id", "Request on prefill", "The id in the prefill engine's log.", absent=NOT_SEEN),
             Column("decode_request_id", "Request on decode", "The id in the decode engine's log.", absent=NOT_SEEN),
             Column("caller_trace_id", "Caller's trace", "The trace that the request belonged to.", absent=NONE),

@@ -118,6 +118,14 @@ class SpanKind(StrEnum):
     OTHER = "other"
 
 
+class Timing(StrEnum):
+    """How a span's start and end are known: see ``AgentSpan.timing``."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+    UNKNOWN = "unknown"
+
+
 class Part(StrEnum):
     """What a session's wall time is spent on: disjoint, and they sum to it."""
 

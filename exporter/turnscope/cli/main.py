@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import keyword
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -27,15 +28,18 @@ COMMANDS: Final = {
     "demo": "Show a recorded real run: metrics, traces and the explorer.",
     "replay": "Send a recording to a running sidecar.",
     "explore": "Show the sessions in a browser.",
+    "import": "Put sessions and benchmark runs of other tools into the store.",
+    "compare": "Hold two imported runs of a benchmark side by side.",
     "why": "Say where one request stops continuing another.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",
 }
-"""The others: ``turnscope.cli.<name>.<name>`` is a typer command."""
+"""The others: ``turnscope.cli.<name>.<name>`` is a typer command; of a word of Python's, ``<name>_``."""
 
 
 def load(name: str) -> Callable[..., Any]:
     """The function behind a subcommand."""
-    function: Callable[..., Any] = getattr(importlib.import_module(f"turnscope.cli.{name}"), name)
+    python = f"{name}_" if keyword.iskeyword(name) else name
+    function: Callable[..., Any] = getattr(importlib.import_module(f"turnscope.cli.{python}"), python)
     return function
 
 

@@ -33,6 +33,10 @@ class Turn(msgspec.Struct, kw_only=True):
     turn_id: str
     """32 hex digits: the trace id."""
     revision: int = 1
+    source: str = "hooks"
+    """``hooks``, or the name of the importer that it comes from: then what a field holds is what that file told."""
+    run: str | None = None
+    """The benchmark run that it was imported as a part of."""
     session_id: str | None = None
     session_source: str | None = None
     """Where the id came from; ``chained`` when turns were joined by their handles alone."""

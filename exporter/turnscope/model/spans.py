@@ -46,6 +46,9 @@ class AgentSpan(msgspec.Struct, kw_only=True, omit_defaults=True):
     started_ns: int
     ended_ns: int | None = None
     """None where the source does not tell; never before ``started_ns``."""
+    timing: str = "measured"
+    """``measured`` around the operation itself; ``inferred`` from when the lines of a log were written, an upper bound;
+    ``unknown``: it is only known to have stood there, and ``ended_ns`` is None."""
     time_to_first_token_ns: int | None = None
     input_tokens: int | None = None
     """All prompt tokens, cached ones included."""

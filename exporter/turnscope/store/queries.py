@@ -229,6 +229,20 @@ def spans(src: Sources, session_id: str) -> tuple[str, Params]:
     ), {"session_id": session_id}
 
 
+def run_turns(src: Sources, run: str) -> tuple[str, Params]:
+    """What is compared of the turns of an imported run, one row a turn."""
+    ids = f"(SELECT turn_id FROM {src.turns} WHERE run = $run)"
+    found = newest_of_few(TURNS, f"(SELECT * FROM {src.turns} WHERE turn_id IN {ids})")
+    return (
+        f"SELECT prompt_tokens, ttft_ns, prefill_ns, fetch_ns, fetch_reads FROM {found} ORDER BY started_ns, turn_id"
+    ), {"run": run}
+
+
+def runs(src: Sources) -> tuple[str, Params]:
+    """The names of the imported runs, sorted."""
+    return f"SELECT DISTINCT run FROM {src.turns} WHERE run IS NOT NULL ORDER BY run", {}
+
+
 def choices(src: Sources) -> tuple[str, Params]:
     """Models and engines that occur, sorted: ``(kind, value)`` rows."""
     parts = [

@@ -134,6 +134,14 @@ class StoreReader:
         """Sessions whose summary is missing, or was made of another number of turns or spans; the newest first."""
         return [str(name) for name in self._ask(session_queries.outdated)["session_id"].to_pylist()]
 
+    def run_turns(self, run: str) -> pa.Table:
+        """Of each turn of an imported run: prompt_tokens, ttft_ns, prefill_ns, fetch_ns, fetch_reads."""
+        return self._ask(lambda s: queries.run_turns(s, run))
+
+    def runs(self) -> list[str]:
+        """The names of the imported runs."""
+        return [row["run"] for row in self._ask(queries.runs).to_pylist()]
+
     def totals(self) -> Totals:
         """What the whole store covers."""
         return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
