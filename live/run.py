@@ -14,16 +14,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import msgspec
 
-from live import leaks, setup
+from live import leaks, router_setup, setup, trials
+from live.cards import running_cards
 from live.engines import LiveError, running_pair
+from live.fronts import Front, running_front
 from live.plans import PLANS, Plan
-from live.sidecar import Sidecar, running_proxy, running_sidecar, wait_quiet
+from live.result import Result
+from live.sidecar import Sidecar, running_sidecar, wait_quiet
 from live.sink import trace_file
-from live.stage import MARGIN_S, Result, Stage
-from live.verdict import Verdict, judge
+from live.stage import MARGIN_S, Stage
+from live.unknown import Share
+from live.verdict import Verdict
 from turnscope.measures import reconcile
 from turnscope.store import StoreReader
 
@@ -42,6 +47,8 @@ def run(
 ) -> Result:
     """From set-up to the comparison. Raises ``LiveError`` or ``setup.SetupError``; leaves nothing running."""
     python = setup.set_up()
+    if any(act.front is Front.ROUTER for plan in plans for act in plan.acts):
+        _set_up_router()
     _make_model(python)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -55,36 +62,58 @@ def run(
         for plan in plans:
             _run_one(plan, sidecar, python, result, proxy_hook, say)
         result.ours = sidecar.counts()
+        result.over_efa = sidecar.windows("efa")
         for page in ("metrics", "status"):
             (folder / page).write_text(sidecar.page(f"/{page}"))
     result.leaks = leaks.found(folder, result.needles)
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
-    with contextlib.closing(StoreReader(str(result.store))) as reader:
-        stored = reader.recent_turns(limit=10_000).table.to_pylist()
-    result.verdict = judge(result.truth, stored)
+    result.judge(_rows(result.store))
     return result
 
 
 def _run_one(
     plan: Plan, sidecar: Sidecar, python: Path, result: Result, proxy_hook: bool, say: Callable[[str], None]
 ) -> None:
-    started = time.monotonic()
-    config = plan.config
-    watched = replace(config, environment={**config.environment, "TURNSCOPE_ENDPOINT": sidecar.endpoint})
-    say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
-    with running_pair(watched, python=python, model=MODEL, logs=result.folder) as pair:
+    before = sidecar.explained()
+    with contextlib.ExitStack() as stack:
+        cards = None
+        if plan.with_cards:
+            cards = stack.enter_context(running_cards(result.folder / "cards", sidecar.endpoint))
+        environment = {"TURNSCOPE_ENDPOINT": cards.endpoint if cards else sidecar.endpoint}
+        config = replace(plan.config, environment=environment)
+        say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
+        started = time.monotonic()
+        pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=result.folder))
         result.groups += [engine.process.pid for engine in pair.engines]
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
-        log = result.folder / f"proxy-{config.ordinal}.log"
-        with running_proxy(pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
-            stage = Stage(config, pair, url, sidecar, result, say)
-            plan.act(stage)
+        for act in plan.acts:
+            if act is not plan.acts[0]:
+                wait_quiet(sidecar, seconds=MARGIN_S, say=say, while_held=True)
+            log = result.folder / f"proxy-{config.ordinal}-{act.front}.log"
+            with running_front(act.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
+                act.do(Stage(config, pair, url, sidecar, result, say, act.front, cards))
         say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         for engine in pair.engines:
-            stage.count(engine)
+            result.count(engine)
         result.needles = leaks.needles(pair.prefill)
+    now = sidecar.explained()
+    result.unknown[config.name] = Share(now.turns - before.turns, now.unknown - before.unknown)
+    if cards:
+        result.trials = list(trials.judge(cards.done, {view: _rows(each.store) for view, each in cards.views.items()}))
+
+
+def _rows(store: Path) -> list[dict[str, Any]]:
+    with contextlib.closing(StoreReader(str(store))) as reader:
+        return reader.recent_turns(limit=10_000).table.to_pylist()
+
+
+def _set_up_router() -> None:
+    try:
+        router_setup.set_up()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise LiveError(f"{router_setup.ROUTER} could not be set up in {router_setup.FOLDER}: {error}") from None
 
 
 def _make_model(python: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from live.conversations import conversations
+from live.fronts import PROXY_SCRIPT
 from live.plans import PLANS
+from live.result import Result
 from live.run import run
-from live.sidecar import PROXY_SCRIPT
-from live.stage import Result
 from turnscope.measures import reconcile
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(2400)]
