@@ -80,9 +80,8 @@ def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:
                     say(f"{config.name}: starting P and D")
                     logs = FOLDER / watched.name / config.name
                     pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
-                    url = stack.enter_context(
-                        running_front(Front.HOOKED, pair, logs / "proxy.log", endpoint=proxy_hook)
-                    )
+                    proxy = running_front(Front.HOOKED, pair, logs / "proxy.log", endpoint=proxy_hook)
+                    url = stack.enter_context(proxy)
                     stack.callback(_signal, pair, signal.SIGCONT)
                     contenders.append(Contender(pair, url))
                     _signal(pair, signal.SIGSTOP)

@@ -22,7 +22,7 @@ from live.engines import LiveError, Pair
 from live.sidecar import Sidecar, running_sidecar
 from live.sysfs import Sysfs
 from live.tee import Copy, prefill_elsewhere, running_tee
-from live.trials import APART, TOGETHER, TRIALS, Done, Said, Trial
+from live.trials import APART, BEGIN, TOGETHER, TRIALS, Done, Said, Trial, plugged
 from turnscope.measures import reconcile
 from turnscope.model import FabricStatus
 
@@ -34,8 +34,6 @@ TRIES = 8
 SETTLE_S = 15.0
 STILL_S = 0.2
 """An engine counts a read in the step after it."""
-BEGIN = 10**12
-"""What the cards have counted before."""
 Ask = Callable[[], Sequence[TurnTruth]]
 """Has one turn done."""
 
@@ -49,8 +47,8 @@ class Cards:
     tree: Sysfs
     views: dict[str, Sidecar]
     done: list[Done] = field(default_factory=list)
-    _windows: dict[tuple[str, int], Said] = field(default_factory=dict)
-    """By view and end, in seconds of this process's clock."""
+    _windows: dict[str, list[tuple[float, Said]]] = field(default_factory=lambda: {TOGETHER: [], APART: []})
+    """By view, as often as they were shown: their ends, in seconds of this process's clock, and what was said."""
 
     def hold(self, pair: Pair, ask: Ask, say: Callable[[str], None]) -> None:
         """Do every trial."""
@@ -65,9 +63,9 @@ class Cards:
     def _again(
         self, trial: Trial, pair: Pair, ask: Ask, say: Callable[[str], None]
     ) -> tuple[Trial, list[TurnTruth], float]:
-        trial.before(self.tree)
         for _ in range(TRIES):
-            looked = self._wait_for_room()
+            trial.before(self.tree)
+            looked = self._wait_for_looks()
             turns = self._once(trial, pair, ask)
             ended = time.monotonic()
             if ended < looked + LOOK_S - STILL_S:
@@ -87,12 +85,12 @@ class Cards:
             moved = now
         return turns
 
-    def _wait_for_room(self) -> float:
-        """When that sidecar last looked whose next look comes first."""
-        deadline = time.monotonic() + 20 * LOOK_S
-        while time.monotonic() < deadline:
+    def _wait_for_looks(self) -> float:
+        """Until both have looked once more and have room; when that one looked whose next look comes first."""
+        begun = time.monotonic()
+        while (now := time.monotonic()) < begun + 20 * LOOK_S:
             looks = self._looks()
-            if len(looks) == len(self.views) and min(looks) + LOOK_S - time.monotonic() > ROOM_S:
+            if len(looks) == len(self.views) and min(looks) > begun and min(looks) + LOOK_S - now > ROOM_S:
                 return min(looks)
             time.sleep(0.1)
         raise LiveError("The two sidecars look at the cards at times that leave no room for a turn.")
@@ -106,12 +104,11 @@ class Cards:
                 found.append(now - node.silent_s)
                 for window in node.windows:
                     said = Said(window.transport, window.inferred_from)
-                    self._windows[view, round(now - window.ended_s)] = said
+                    self._windows[view].append((now - window.ended_s, said))
         return found
 
     def _window(self, view: str, ended: float) -> Said | None:
-        after = {end: said for (of, end), said in self._windows.items() if of == view and end >= ended - 1}
-        return after[min(after)] if after and min(after) < ended + LOOK_S + 1 else None
+        return next((said for end, said in self._windows[view] if ended < end < ended + LOOK_S + 1), None)
 
 
 @contextlib.contextmanager
@@ -119,7 +116,7 @@ def running_cards(folder: Path, main: str) -> Iterator[Cards]:
     """One EFA card, one Ethernet card, the two sidecars, with all of theirs under ``folder``, and the way to them and
     to the run's own at ``main``."""
     tree = Sysfs(folder / "sys")
-    tree.add_efa(value=BEGIN)
+    plugged(tree)
     tree.add_ethernet(value=BEGIN)
     looking = ["--infiniband-dir", str(tree.infiniband), "--net-dir", str(tree.net)]
     looking += ["--fabric-seconds", str(LOOK_S), "--fabric-window-seconds", str(LOOK_S - 0.5)]

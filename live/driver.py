@@ -249,6 +249,6 @@ def _line(seen: TurnTruth) -> str:
     ttft = "-" if seen.ttft_ns is None else f"{seen.ttft_ns / 1e6:.0f} ms"
     prompt = "?" if seen.prompt_tokens is None else seen.prompt_tokens
     return (
-        f"  {seen.conversation:<12} turn {seen.turn}: {seen.outcome:<5} {seen.status}  prompt {prompt}, TTFT {ttft}, "
+        f"  {seen.conversation:<19} turn {seen.turn}: {seen.outcome:<5} {seen.status}  prompt {prompt}, TTFT {ttft}, "
         f"{seen.total_ns / 1e6:.0f} ms in all{f'  ({seen.message[:90]})' if seen.message else ''}"
     )

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import httpx
 
-from live import foreign
+from live import foreign, trials
 from live.driver import TurnTruth
 from live.engines import Engine
 from live.fronts import Front
+from live.trials import Done
 from live.unknown import Share, unexplained, unknown_of
 from live.verdict import Row, Verdict, judge
 from turnscope.measures import reconcile
@@ -31,8 +32,10 @@ class Result:
     """By configuration, by our own metric: turns that both kinds of hooks told of, without a known reason."""
     stored_unknown: dict[str, Share] = field(default_factory=dict)
     """The same by the store."""
-    trials: list[str] = field(default_factory=list)
-    """What was not right with what network cards counted."""
+    trials: list[Done] = field(default_factory=list)
+    """What was done with network cards made of files."""
+    views: dict[str, list[Row]] = field(default_factory=dict)
+    """The turns of the sidecars that looked at them, by view."""
     over_efa: int = 0
     """Windows of the run's own sidecar, which looks at this host's real cards, that it said went over EFA."""
     verdict: Verdict = field(default_factory=Verdict)
@@ -67,9 +70,12 @@ class Result:
         hooked = [turn for turn in self.truth if turn.front is Front.HOOKED]
         self.verdict = judge(hooked, stored)
         foreign.judge([turn for turn in self.truth if turn.front is not Front.HOOKED], stored, self.verdict)
-        self.verdict.problems += self.trials
-        if len(stored) != len(self.truth):
-            self.verdict.problems.append(f"{len(stored)} turns in the store, and {len(self.truth)} were done")
+        self.verdict.problems += trials.judge(self.trials, self.views)
+        # Before any proxy is heard of, what warms an engine up counts as a turn as well.
+        begun = min((turn.started_wall_ns for turn in self.truth), default=0)
+        since = [row for row in stored if row["started_ns"] >= begun]
+        if len(since) != len(self.truth):
+            self.verdict.problems.append(f"{len(since)} turns in the store, and {len(self.truth)} were done")
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
         self.stored_unknown = unknown_of(hooked, stored)

@@ -35,12 +35,8 @@ def set_up() -> None:
     venv.create(FOLDER, with_pip=True, clear=True)
     python = FOLDER / "bin" / "python"
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
-    install = (
-        [uv, "pip", "install", "--quiet", "--python", str(python)]
-        if uv
-        else [str(python), "-m", "pip", "install", "-q"]
-    )
-    subprocess.run([*install, ROUTER], check=True)
+    install = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
+    subprocess.run([*install, "--quiet", ROUTER], check=True)
     (FOLDER / "installed").write_text(ROUTER)
 
 

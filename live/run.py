@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import msgspec
 
-from live import leaks, router_setup, setup, trials
+from live import leaks, router_setup, setup, unknown
 from live.cards import running_cards
 from live.engines import LiveError, running_pair
 from live.fronts import Front, running_front
@@ -28,7 +27,7 @@ from live.sidecar import Sidecar, running_sidecar, wait_quiet
 from live.sink import trace_file
 from live.stage import MARGIN_S, Stage
 from live.unknown import Share
-from live.verdict import Verdict
+from live.verdict import Row
 from turnscope.measures import reconcile
 from turnscope.store import StoreReader
 
@@ -88,8 +87,6 @@ def _run_one(
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
         for act in plan.acts:
-            if act is not plan.acts[0]:
-                wait_quiet(sidecar, seconds=MARGIN_S, say=say, while_held=True)
             log = result.folder / f"proxy-{config.ordinal}-{act.front}.log"
             with running_front(act.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
                 act.do(Stage(config, pair, url, sidecar, result, say, act.front, cards))
@@ -101,12 +98,14 @@ def _run_one(
     now = sidecar.explained()
     result.unknown[config.name] = Share(now.turns - before.turns, now.unknown - before.unknown)
     if cards:
-        result.trials = list(trials.judge(cards.done, {view: _rows(each.store) for view, each in cards.views.items()}))
+        result.trials = cards.done
+        result.views = {view: _rows(each.store) for view, each in cards.views.items()}
 
 
-def _rows(store: Path) -> list[dict[str, Any]]:
+def _rows(store: Path) -> list[Row]:
     with contextlib.closing(StoreReader(str(store))) as reader:
-        return reader.recent_turns(limit=10_000).table.to_pylist()
+        rows: list[Row] = reader.recent_turns(limit=10_000).table.to_pylist()
+        return rows
 
 
 def _set_up_router() -> None:
@@ -165,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("stopped, and everything that was started with it", file=sys.stderr)
         return 130
     print(reconcile.table(result.rows))
-    print(_summary(result.verdict))
+    print(_summary(result))
     if options.record:
         print(f"recorded in {options.record}, the engines' counters in {_save_counters(result, options.record)}")
     print(f"what was done is in {result.folder / 'truth.json'}; to look at it:")
@@ -175,9 +174,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if reconcile.differences(result.rows) or result.verdict.problems or result.leaks else 0
 
 
-def _summary(verdict: Verdict) -> str:
+def _summary(result: Result) -> str:
+    verdict, foreign = result.verdict, sum(turn.front is not Front.HOOKED for turn in result.truth)
     lines = [f"  {problem}" for problem in verdict.problems]
-    lines += [f"{verdict.judged} turns judged, {len(verdict.problems)} not as they were done"]
+    lines += [f"{verdict.judged} turns judged, {foreign} of them behind proxies without a hook"]
+    lines += [f"where both hooks told, {unknown.total(result.stored_unknown.values())}"]
+    if result.trials:
+        lines += [f"{len(result.trials)} trials with network cards, seen with both engines on their node and with one"]
+    lines += [f"{len(verdict.problems)} things not as they were done"]
     if verdict.too_slow:
         lines += [f"{verdict.too_slow} turns came later than D holds: this machine is too slow to judge their reason"]
     return "\n".join(lines)

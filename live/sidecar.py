@@ -16,6 +16,8 @@ from live.unknown import Share
 from turnscope.measures import reconcile
 
 START_SECONDS = 180
+HEARTBEATS_BYTES = 16 * 1024
+"""Of events, which always come: what is behind by less is nothing that anybody waits for."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,11 @@ class Sidecar:
         return int(self._sum("turnscope_fabric_windows_total", f'transport="{transport}"'))
 
     def busy(self, *, while_held: bool = False) -> int:
-        """Turns and bytes that are still to be counted, and holds unless they may stay (``while_held``)."""
+        """Turns that are still to be counted, and holds unless they may stay (``while_held``); events on their way."""
         status = json.loads(self.page("/status"))
         held = 0.0 if while_held else self._sum("turnscope_held_requests")
-        return int(status["assembly"]["open_turns"] + status["exporter"]["lag_bytes"] + held)
+        behind = status["exporter"]["lag_bytes"] // HEARTBEATS_BYTES
+        return int(status["assembly"]["open_turns"] + held + behind)
 
     def _sum(self, name: str, *labels: str) -> float:
         lines = [line for line in self.page("/metrics").splitlines() if line.startswith(f"{name}{{")]

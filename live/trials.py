@@ -21,6 +21,16 @@ APART: Final = "apart"
 """D on the node, P on another."""
 
 
+BEGIN: Final = 10**12
+"""What the cards have counted before."""
+
+
+def plugged(tree: Sysfs) -> None:
+    """The EFA device is there."""
+    if not any(tree.infiniband.iterdir()):
+        tree.add_efa(value=BEGIN)
+
+
 def _nothing(_: Sysfs) -> None:
     """Nothing happens."""
 
@@ -92,9 +102,9 @@ TRIALS: Final = (
         {TOGETHER: Transport.UNKNOWN, APART: Transport.EFA},
         {TOGETHER: "EFA counters moved by more", APART: UPPER_BOUND},
     ),
-    Trial("device goes", _ethernet, UNKNOWN, _both(NO_CARD), turns=2, between=Sysfs.remove),
+    Trial("device goes", _ethernet, UNKNOWN, _both(NO_CARD), turns=2, before=plugged, between=Sysfs.remove),
     Trial("device missing", _ethernet, UNKNOWN, _both(NO_CARD)),
-    Trial("device back", _efa, EFA, _both("EFA counters moved by as much"), before=Sysfs.add_efa),
+    Trial("device back", _efa, EFA, _both("EFA counters moved by as much"), before=plugged),
 )
 
 
