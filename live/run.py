@@ -104,8 +104,7 @@ def _run_one(
 
 def _rows(store: Path) -> list[Row]:
     with contextlib.closing(StoreReader(str(store))) as reader:
-        rows: list[Row] = reader.recent_turns(limit=10_000).table.to_pylist()
-        return rows
+        return list(reader.recent_turns(limit=10_000).table.to_pylist())
 
 
 def _set_up_router() -> None:

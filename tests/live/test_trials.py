@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from live.sysfs import Sysfs
-from live.trials import APART, TOGETHER, TRIALS, UPPER_BOUND, Done, Said, Trial, judge
+from live.trials import APART, TOGETHER, TRIALS, UPPER_BOUND, Done, Said, Trial, judge, plugged
 from tests.live.test_verdict import row, truth
 from turnscope.receivers.fabric import efa_ports
 from turnscope.semconv import Transport
@@ -69,6 +69,7 @@ def test_every_transport_comes_out_of_some_trial_in_some_view() -> None:
 
 def test_a_trial_that_is_done_again_finds_the_device_there(tmp_path: Path) -> None:
     tree = Sysfs(tmp_path)
+    plugged(tree)
     for trial in TRIALS:
         for _ in range(2):
             trial.before(tree)
