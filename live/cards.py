@@ -26,8 +26,10 @@ from live.trials import APART, BEGIN, TOGETHER, TRIALS, Done, Said, Trial, plugg
 from turnscope.measures import reconcile
 from turnscope.model import FabricStatus
 
-LOOK_S = 4.0
-ROOM_S = 2.8
+LOOK_S = 5.0
+STALE_S = 1.0
+"""``/status`` may be so old: what it says happened as long ago or so much longer."""
+ROOM_S = 2.2
 """A trial begins when so much is left until the next look of either sidecar."""
 TRIES = 8
 """A look that comes in the middle of a trial has seen a part of it only: then it is done again."""
@@ -48,7 +50,7 @@ class Cards:
     views: dict[str, Sidecar]
     done: list[Done] = field(default_factory=list)
     _windows: dict[str, list[tuple[float, Said]]] = field(default_factory=lambda: {TOGETHER: [], APART: []})
-    """By view, as often as they were shown: their ends, in seconds of this process's clock, and what was said."""
+    """By view: their ends, in seconds of this process's clock, and what was said of them."""
 
     def hold(self, pair: Pair, ask: Ask, say: Callable[[str], None]) -> None:
         """Do every trial."""
@@ -86,7 +88,8 @@ class Cards:
         return turns
 
     def _wait_for_looks(self) -> float:
-        """Until both have looked once more and have room; when that one looked whose next look comes first."""
+        """Until both have looked once more and have room; when, at the earliest, that one looked whose next look comes
+        first."""
         begun = time.monotonic()
         while (now := time.monotonic()) < begun + 20 * LOOK_S:
             looks = self._looks()
@@ -96,16 +99,23 @@ class Cards:
         raise LiveError("The two sidecars look at the cards at times that leave no room for a turn.")
 
     def _looks(self) -> list[float]:
-        """The last look of each sidecar that has looked; their windows are kept on the way."""
+        """When, at the earliest, each sidecar that has looked did so last; their windows are kept on the way."""
         found = []
         for view, sidecar in self.views.items():
             for node in _nodes(sidecar):
                 now = time.monotonic()
-                found.append(now - node.silent_s)
+                found.append(now - node.silent_s - STALE_S)
                 for window in node.windows:
-                    said = Said(window.transport, window.inferred_from)
-                    self._windows[view].append((now - window.ended_s, said))
+                    self._keep(view, now - window.ended_s, Said(window.transport, window.inferred_from))
         return found
+
+    def _keep(self, view: str, end: float, said: Said) -> None:
+        kept = self._windows[view]
+        for number, (other, same) in enumerate(kept):
+            if same == said and abs(end - other) < LOOK_S / 2:
+                kept[number] = min(end, other), said
+                return
+        kept.append((end, said))
 
     def _window(self, view: str, ended: float) -> Said | None:
         return next((said for end, said in self._windows[view] if ended < end < ended + LOOK_S + 1), None)

@@ -20,13 +20,18 @@ def right(trial: Trial) -> tuple[Done, dict[str, list[dict[str, Any]]]]:
     """A trial of which all is said that must be."""
     turn = truth(answer_id="chatcmpl-a")
     windows = {view: Said(trial.transport[view], f"{trial.because[view]}: figures") for view in (TOGETHER, APART)}
-    rows = {
-        view: [
-            row(decode_request_id="chatcmpl-a-1", transport=str(said.transport), transport_inferred_from=said.because)
-        ]
-        for view, said in windows.items()
-    }
+    rows = {view: [stored(trial, said)] for view, said in windows.items()}
     return Done(trial, [turn], windows), rows
+
+
+def stored(trial: Trial, said: Said) -> dict[str, Any]:
+    """The turn as it must be stored."""
+    bound = f"; {UPPER_BOUND}" if trial.shared and said.transport == Transport.EFA else ""
+    return row(
+        decode_request_id="chatcmpl-a-1",
+        transport=str(said.transport),
+        transport_inferred_from=f"handoff {said.transport}: {said.because}{bound}",
+    )
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -43,7 +48,7 @@ def test_another_transport_is_wrong_in_a_window_and_in_a_turn(name: str, view: s
         window = {**done.windows, view: Said(other, done.trial.because[view])}
         (said,) = judge([Done(done.trial, done.turns, window)], rows)
         assert said.startswith(f"cards, {name}, {view}: window {other}, expected {done.trial.transport[view]}")
-        (said,) = judge([done], {**rows, view: [{**rows[view][0], "transport": str(other)}]})
+        said, *_ = judge([done], {**rows, view: [{**rows[view][0], "transport": str(other)}]})
         assert said.startswith(f"cards, {name}, {view}: turn {other}, expected")
 
 
@@ -53,7 +58,14 @@ def test_the_right_transport_for_another_reason_is_wrong() -> None:
     assert list(judge([done], rows)) == ["cards, efa, apart: turn efa, but because the name of the host"]
     rows[APART][0]["transport_inferred_from"] = f"{done.trial.because[APART]}; {UPPER_BOUND}"
     (said,) = judge([done], rows)
-    assert "nothing else used the card" in said
+    assert said.startswith("cards, efa, apart: turn efa, an upper bound")
+
+
+def test_foreign_traffic_on_the_card_makes_a_turns_figure_an_upper_bound() -> None:
+    done, rows = right(BY_NAME["shared card"])
+    rows[APART][0]["transport_inferred_from"] = done.trial.because[APART]
+    (said,) = judge([done], rows)
+    assert said.startswith("cards, shared card, apart: turn efa, no upper bound")
 
 
 def test_a_turn_or_a_window_that_is_missing_is_wrong() -> None:
