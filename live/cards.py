@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -19,18 +20,14 @@ import msgspec
 
 from live.driver import TurnTruth
 from live.engines import LiveError, Pair
+from live.looks import LOOK_S, Looks
 from live.sidecar import Sidecar, running_sidecar
 from live.sysfs import Sysfs
 from live.tee import Copy, prefill_elsewhere, running_tee
-from live.trials import APART, BEGIN, TOGETHER, TRIALS, Done, Said, Trial, plugged
+from live.trials import APART, BEGIN, TOGETHER, TRIALS, Done, Trial, plugged
 from turnscope.measures import reconcile
 from turnscope.model import FabricStatus
 
-LOOK_S = 5.0
-STALE_S = 1.0
-"""``/status`` may be so old: what it says happened as long ago or so much longer."""
-ROOM_S = 2.2
-"""A trial begins when so much is left until the next look of either sidecar."""
 TRIES = 8
 """A look that comes in the middle of a trial has seen a part of it only: then it is done again."""
 SETTLE_S = 15.0
@@ -49,31 +46,30 @@ class Cards:
     tree: Sysfs
     views: dict[str, Sidecar]
     done: list[Done] = field(default_factory=list)
-    _windows: dict[str, list[tuple[float, Said]]] = field(default_factory=lambda: {TOGETHER: [], APART: []})
-    """By view: their ends, in seconds of this process's clock, and what was said of them."""
 
     def hold(self, pair: Pair, ask: Ask, say: Callable[[str], None]) -> None:
         """Do every trial."""
-        begun = [self._again(trial, pair, ask, say) for trial in TRIALS]
-        last = time.monotonic()
-        while time.monotonic() < last + 2 * LOOK_S:
-            self._looks()
-            time.sleep(0.5)
+        looks = Looks({view: partial(_nodes, sidecar) for view, sidecar in self.views.items()})
+        begun = [(trial, *self._again(trial, looks, pair, ask, say)) for trial in TRIALS]
+        looks.watch(2 * LOOK_S)
         for trial, turns, ended in begun:
-            self.done.append(Done(trial, turns, {view: self._window(view, ended) for view in self.views}))
+            self.done.append(Done(trial, turns, {view: looks.window(view, ended) for view in self.views}))
 
     def _again(
-        self, trial: Trial, pair: Pair, ask: Ask, say: Callable[[str], None]
-    ) -> tuple[Trial, list[TurnTruth], float]:
+        self, trial: Trial, looks: Looks, pair: Pair, ask: Ask, say: Callable[[str], None]
+    ) -> tuple[list[TurnTruth], float]:
+        """Its turns, and when it ended; no turns, if it could not be done from one look to the next."""
         for _ in range(TRIES):
             trial.before(self.tree)
-            looked = self._wait_for_looks()
+            upcoming = looks.wait()
+            if upcoming is None:
+                break
             turns = self._once(trial, pair, ask)
             ended = time.monotonic()
-            if ended < looked + LOOK_S - STILL_S:
-                return trial, turns, ended
+            if ended < upcoming:
+                return turns, ended
             say(f"  cards, {trial.name}: a look came in between, once more")
-        raise LiveError(f"The cards were looked at in the middle of the trial {trial.name!r} {TRIES} times.")
+        return [], time.monotonic()
 
     def _once(self, trial: Trial, pair: Pair, ask: Ask) -> list[TurnTruth]:
         turns: list[TurnTruth] = []
@@ -86,39 +82,6 @@ class Cards:
             trial.count(self.tree, now - moved)
             moved = now
         return turns
-
-    def _wait_for_looks(self) -> float:
-        """Until both have looked once more and have room; when, at the earliest, that one looked whose next look comes
-        first."""
-        begun = time.monotonic()
-        while (now := time.monotonic()) < begun + 20 * LOOK_S:
-            looks = self._looks()
-            if len(looks) == len(self.views) and min(looks) > begun and min(looks) + LOOK_S - now > ROOM_S:
-                return min(looks)
-            time.sleep(0.1)
-        raise LiveError("The two sidecars look at the cards at times that leave no room for a turn.")
-
-    def _looks(self) -> list[float]:
-        """When, at the earliest, each sidecar that has looked did so last; their windows are kept on the way."""
-        found = []
-        for view, sidecar in self.views.items():
-            for node in _nodes(sidecar):
-                now = time.monotonic()
-                found.append(now - node.silent_s - STALE_S)
-                for window in node.windows:
-                    self._keep(view, now - window.ended_s, Said(window.transport, window.inferred_from))
-        return found
-
-    def _keep(self, view: str, end: float, said: Said) -> None:
-        kept = self._windows[view]
-        for number, (other, same) in enumerate(kept):
-            if same == said and abs(end - other) < LOOK_S / 2:
-                kept[number] = min(end, other), said
-                return
-        kept.append((end, said))
-
-    def _window(self, view: str, ended: float) -> Said | None:
-        return next((said for end, said in self._windows[view] if ended < end < ended + LOOK_S + 1), None)
 
 
 @contextlib.contextmanager

@@ -132,6 +132,9 @@ class Done:
 def judge(done: Iterable[Done], rows: Mapping[str, Sequence[Row]]) -> Iterable[str]:
     """``rows``: the turns in the stores of the two views. One sentence for each thing that is not right."""
     for each in done:
+        if len(each.turns) != each.trial.turns:
+            yield f"cards, {each.trial.name}: could not be done between two looks"
+            continue
         for view, window in each.windows.items():
             where = f"cards, {each.trial.name}, {view}"
             if window is None:

@@ -18,10 +18,10 @@ BY_NAME = {trial.name: trial for trial in TRIALS}
 
 def right(trial: Trial) -> tuple[Done, dict[str, list[dict[str, Any]]]]:
     """A trial of which all is said that must be."""
-    turn = truth(answer_id="chatcmpl-a")
+    turns = [truth(answer_id="chatcmpl-a")] * trial.turns
     windows = {view: Said(trial.transport[view], f"{trial.because[view]}: figures") for view in (TOGETHER, APART)}
     rows = {view: [stored(trial, said)] for view, said in windows.items()}
-    return Done(trial, [turn], windows), rows
+    return Done(trial, turns, windows), rows
 
 
 def stored(trial: Trial, said: Said) -> dict[str, Any]:
@@ -71,6 +71,7 @@ def test_foreign_traffic_on_the_card_makes_a_turns_figure_an_upper_bound() -> No
 def test_a_turn_or_a_window_that_is_missing_is_wrong() -> None:
     done, rows = right(BY_NAME["ethernet"])
     assert list(judge([done], {**rows, APART: []})) == ["cards, ethernet, apart: 0 turns in the store, not one"]
+    assert list(judge([Done(done.trial, [], {})], rows)) == ["cards, ethernet: could not be done between two looks"]
     gone = Done(done.trial, done.turns, {**done.windows, TOGETHER: None})
     assert list(judge([gone], rows)) == ["cards, ethernet, together: no window"]
 
