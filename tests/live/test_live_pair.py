@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from live import trials
+from live import router_setup, trials
 from live.conversations import Tells, conversations
 from live.fronts import PROXY_SCRIPT, Front
 from live.plans import PLANS
@@ -123,7 +123,8 @@ def test_nothing_is_left_running(result: Result) -> None:
         with pytest.raises(ProcessLookupError):
             os.killpg(group, 0)
     commands = [_command(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    assert [c for c in commands if str(result.folder) in c or f"{PROXY_SCRIPT} --port" in c] == []
+    started = (str(result.folder), f"{PROXY_SCRIPT} --port", f"{router_setup.command()} --host")
+    assert [command for command in commands if any(part in command for part in started)] == []
 
 
 def _command(process: Path) -> str:
