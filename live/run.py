@@ -78,8 +78,8 @@ def _run_one(
         cards = None
         if plan.with_cards:
             cards = stack.enter_context(running_cards(result.folder / "cards", sidecar.endpoint))
-        environment = {"TURNSCOPE_ENDPOINT": cards.endpoint if cards else sidecar.endpoint}
-        config = replace(plan.config, environment=environment)
+        endpoint = {"TURNSCOPE_ENDPOINT": cards.endpoint if cards else sidecar.endpoint}
+        config = replace(plan.config, environment={**plan.config.environment, **endpoint})
         say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
         started = time.monotonic()
         pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=result.folder))
