@@ -53,7 +53,10 @@ class Cards:
         begun = [(trial, *self._again(trial, looks, pair, ask, say)) for trial in TRIALS]
         looks.watch(2 * LOOK_S)
         for trial, turns, ended in begun:
-            self.done.append(Done(trial, turns, {view: looks.window(view, ended) for view in self.views}))
+            windows = {view: looks.window(view, ended) for view in self.views}
+            self.done.append(Done(trial, turns, windows))
+            seen = (f"{view} {said.transport if said else '-'}" for view, said in windows.items())
+            say(f"  cards, {trial.name + ':':<16} {', '.join(seen)}")
 
     def _again(
         self, trial: Trial, looks: Looks, pair: Pair, ask: Ask, say: Callable[[str], None]
