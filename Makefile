@@ -25,11 +25,12 @@ demo: .venv/.run ## the sidecar fed with the recorded real run, and the explorer
 test: .venv/.dev ## all set-up, then every test, the live pair's as well
 	@sh scripts/system.sh
 	@$(BIN)/python tests/outputs/phoenix_setup.py || echo "the tests that need Phoenix will fail" >&2
-	@$(BIN)/python tests/foreign/router_setup.py || echo "the tests that need vllm-router will fail" >&2
+	@$(BIN)/python live/router_setup.py || echo "the tests that need vllm-router will fail" >&2
 	@$(BIN)/python live/setup.py || echo "the tests that need the live pair will fail" >&2
 	@$(RUN) -m pytest $(ARGS)
 
 live: .venv/.dev ## a real vLLM prefill/decode pair, reconciled with its own counters
+	@$(BIN)/python live/router_setup.py
 	@$(BIN)/python live/setup.py
 	@$(RUN) -m live $(ARGS)
 

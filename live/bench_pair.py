@@ -28,7 +28,7 @@ from bench.stats import Ratio, ratio
 from live import setup
 from live.conversations import text
 from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
-from live.sidecar import running_proxy
+from live.fronts import Front, running_front
 from live.sink import sink
 
 BLOCKS = 14
@@ -80,7 +80,8 @@ def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:
                     say(f"{config.name}: starting P and D")
                     logs = FOLDER / watched.name / config.name
                     pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
-                    url = stack.enter_context(running_proxy(pair, logs / "proxy.log", endpoint=proxy_hook))
+                    proxy = running_front(Front.HOOKED, pair, logs / "proxy.log", endpoint=proxy_hook)
+                    url = stack.enter_context(proxy)
                     stack.callback(_signal, pair, signal.SIGCONT)
                     contenders.append(Contender(pair, url))
                     _signal(pair, signal.SIGSTOP)

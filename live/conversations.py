@@ -31,6 +31,17 @@ class Act(StrEnum):
     """The client resends only half of the previous answer, as clients do that strip reasoning."""
 
 
+class Tells(StrEnum):
+    """How a client names its conversation."""
+
+    PROXY = "proxy"
+    """To a proxy only, which keeps handles by it; engines never hear it."""
+    BODY = "body"
+    """In the body's field that engines read as well."""
+    HEADER = "header"
+    """In the header that engines read, where a proxy passes it on."""
+
+
 @dataclass(frozen=True)
 class Conversation:
     """One conversation and the reason turnscope should give, turn by turn."""
@@ -43,8 +54,11 @@ class Conversation:
     streamed: bool = True
     handle_in_stream: bool = True
     with_id: bool = True
+    tells: Tells = Tells.PROXY
     short: bool = False
     """Prompts so small that only the third answer's handle (73 tokens) reaches the threshold of 64."""
+    words: int = 180
+    """Of the first thing that the user says."""
     tools: bool = False
     """The client has tools, and sends what they gave in the place of what the user says."""
     suspicions: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -114,7 +128,7 @@ TOOLS: list[dict[str, Any]] = [
 
 def user_message(conversation: Conversation, turn: int) -> dict[str, str]:
     """What the user says in this turn: numbered, so that no two conversations share more than the system prompt."""
-    words = 1 if conversation.short else (180 if turn == 1 else 60)
+    words = 1 if conversation.short else (conversation.words if turn == 1 else 60)
     said = f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"
     if conversation.tools and turn > 1:
         return {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"{CANARY} {said}"}

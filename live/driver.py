@@ -12,8 +12,19 @@ from typing import Any
 import httpx
 import msgspec
 
-from live.conversations import OTHER_SYSTEM, SYSTEM, TOOLS, Act, Conversation, Groups, answer_tokens, user_message
+from live.conversations import (
+    OTHER_SYSTEM,
+    SYSTEM,
+    TOOLS,
+    Act,
+    Conversation,
+    Groups,
+    Tells,
+    answer_tokens,
+    user_message,
+)
 from live.engines import MODEL_NAME, LiveError, PairConfig
+from live.fronts import SESSION_HEADER, Front
 from live.leaks import HEADER
 
 LEAVE_AFTER_CHUNKS = 8
@@ -50,10 +61,16 @@ class TurnTruth(msgspec.Struct, kw_only=True):
     perhaps: tuple[str, ...] = ()
     """What it may suspect as well."""
     message: str = ""
+    front: Front = Front.HOOKED
+    """The proxy that it went through."""
+    tells: Tells = Tells.PROXY
+    """To whom the client named the conversation."""
+    answer_id: str | None = None
+    """As the answer says, whoever gave it."""
 
 
 async def drive(
-    groups: Groups, config: PairConfig, proxy_url: str, *, patience_s: float, say: Callable[[str], None]
+    groups: Groups, config: PairConfig, front: Front, proxy_url: str, *, patience_s: float, say: Callable[[str], None]
 ) -> list[TurnTruth]:
     """Hold every conversation; the order of the result is the order in which turns ended."""
     truth: list[TurnTruth] = []
@@ -61,7 +78,7 @@ async def drive(
 
         async def group(members: tuple[Conversation, ...]) -> None:
             for conversation in members:
-                talk = Talk(conversation, config, client, say)
+                talk = Talk(conversation, config, front, client, say)
                 for _ in range(conversation.turns):
                     truth.append(await talk.turn())
 
@@ -76,12 +93,14 @@ class Talk:
         self,
         conversation: Conversation,
         config: PairConfig,
+        front: Front,
         client: httpx.AsyncClient,
         say: Callable[[str], None],
     ) -> None:
         self.conversation = conversation
         self.session_id = f"{conversation.name}-{config.name}-{secrets.token_hex(3)}" if conversation.with_id else None
         self._config = config
+        self._front = front
         self._client = client
         self._say = say
         self._turn = 0
@@ -92,9 +111,7 @@ class Talk:
         self._turn += 1
         await self._prepare(self.conversation.act(self._turn))
         self._messages.append(user_message(self.conversation, self._turn))
-        seen, said = await _ask(
-            self.conversation, self._config, self.session_id, self._turn, self._messages, self._client
-        )
+        seen, said = await _ask(self._begun(), self.conversation, self._messages, self._client)
         self._say(_line(seen))
         # A client resends what it has got; where it got nothing, it asks again.
         if not said:
@@ -119,6 +136,33 @@ class Talk:
             last = self._messages[-1]
             self._messages[-1] = {**last, "content": last["content"][: len(last["content"]) // 2]}
 
+    def _begun(self) -> TurnTruth:
+        """The turn, nothing of it seen yet."""
+        conversation, turn = self.conversation, self._turn
+        return TurnTruth(
+            configuration=self._config.name,
+            hold_ttl_s=self._config.hold_ttl_s,
+            conversation=conversation.name,
+            session_id=self.session_id,
+            turn=turn,
+            act=str(conversation.act(turn)),
+            reasons=conversation.reasons[turn - 1],
+            streamed=conversation.streamed,
+            handle_in_stream=conversation.handle_in_stream,
+            traceparent=f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01",
+            status=0,
+            outcome="ok",
+            started_wall_ns=time.time_ns(),
+            ttft_ns=None,
+            total_ns=0,
+            prompt_tokens=None,
+            output_tokens=None,
+            suspicions=conversation.suspicions.get(turn, ()),
+            perhaps=conversation.perhaps.get(turn, ()),
+            front=self._front,
+            tells=conversation.tells,
+        )
+
     async def _tell(self, method: str, path: str) -> None:
         answer = await self._client.request(method, path)
         if not answer.json()["done"]:
@@ -126,53 +170,30 @@ class Talk:
 
 
 async def _ask(
-    conversation: Conversation,
-    config: PairConfig,
-    session_id: str | None,
-    turn: int,
-    messages: list[dict[str, str]],
-    client: httpx.AsyncClient,
+    seen: TurnTruth, conversation: Conversation, messages: list[dict[str, str]], client: httpx.AsyncClient
 ) -> tuple[TurnTruth, str]:
-    act = conversation.act(turn)
     body: dict[str, Any] = {
         "model": MODEL_NAME,
         "messages": messages,
-        "max_tokens": answer_tokens(conversation, turn),
+        "max_tokens": answer_tokens(conversation, seen.turn),
         "temperature": 0,
         "stream": conversation.streamed,
     }
+    headers = {"traceparent": seen.traceparent, **HEADER}
     if conversation.streamed:
         body["stream_options"] = {"include_usage": True}
     if conversation.handle_in_stream:
         body["vllm_xargs"] = {"live_stream_handle": 1}
     if conversation.tools:
         body["tools"], body["tool_choice"] = TOOLS, "none"
-    if session_id:
-        body["conversation_id"] = session_id
-    seen = TurnTruth(
-        configuration=config.name,
-        hold_ttl_s=config.hold_ttl_s,
-        conversation=conversation.name,
-        session_id=session_id,
-        turn=turn,
-        act=str(act),
-        reasons=conversation.reasons[turn - 1],
-        streamed=conversation.streamed,
-        handle_in_stream=conversation.handle_in_stream,
-        traceparent=f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01",
-        status=0,
-        outcome="ok",
-        started_wall_ns=time.time_ns(),
-        ttft_ns=None,
-        total_ns=0,
-        prompt_tokens=None,
-        output_tokens=None,
-        suspicions=conversation.suspicions.get(turn, ()),
-        perhaps=conversation.perhaps.get(turn, ()),
-    )
+    if seen.session_id:
+        body["conversation_id"] = seen.session_id
+        if conversation.tells is Tells.BODY:
+            body["session_id"] = seen.session_id
+        if conversation.tells is Tells.HEADER:
+            headers[SESSION_HEADER] = seen.session_id
     started = time.monotonic_ns()
     said: list[str] = []
-    headers = {"traceparent": seen.traceparent, **HEADER}
     request = client.build_request("POST", "/v1/chat/completions", json=body, headers=headers)
     try:
         answer = await client.send(request, stream=True)
@@ -185,7 +206,7 @@ async def _ask(
         if answer.status_code != 200 or not conversation.streamed:
             _take_whole(seen, said, await answer.aread(), time.monotonic_ns() - started)
         else:
-            await _take_stream(seen, said, answer, started, leave=act is Act.LEAVE)
+            await _take_stream(seen, said, answer, started, leave=seen.act == Act.LEAVE)
     finally:
         await answer.aclose()
     seen.total_ns = time.monotonic_ns() - started
@@ -197,7 +218,7 @@ def _take_whole(seen: TurnTruth, said: list[str], content: bytes, after_ns: int)
         seen.outcome, seen.message = "error", content.decode("utf-8", "replace")[:200]
         return
     answer = json.loads(content)
-    seen.ttft_ns = after_ns
+    seen.ttft_ns, seen.answer_id = after_ns, answer["id"]
     said.append(answer["choices"][0]["message"]["content"])
     seen.prompt_tokens, seen.output_tokens = answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]
 
@@ -210,6 +231,7 @@ async def _take_stream(seen: TurnTruth, said: list[str], answer: httpx.Response,
         if "error" in chunk:
             seen.outcome, seen.message = "error", json.dumps(chunk["error"])[:200]
             return
+        seen.answer_id = chunk.get("id", seen.answer_id)
         if chunk.get("usage"):
             seen.prompt_tokens = chunk["usage"]["prompt_tokens"]
             seen.output_tokens = chunk["usage"]["completion_tokens"]
@@ -227,6 +249,6 @@ def _line(seen: TurnTruth) -> str:
     ttft = "-" if seen.ttft_ns is None else f"{seen.ttft_ns / 1e6:.0f} ms"
     prompt = "?" if seen.prompt_tokens is None else seen.prompt_tokens
     return (
-        f"  {seen.conversation:<12} turn {seen.turn}: {seen.outcome:<5} {seen.status}  prompt {prompt}, TTFT {ttft}, "
+        f"  {seen.conversation:<19} turn {seen.turn}: {seen.outcome:<5} {seen.status}  prompt {prompt}, TTFT {ttft}, "
         f"{seen.total_ns / 1e6:.0f} ms in all{f'  ({seen.message[:90]})' if seen.message else ''}"
     )

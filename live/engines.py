@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 import httpx
 
 MODEL_NAME = "tiny"
+TURNSCOPE = Path(sys.executable).parent / "turnscope"
 READY_SECONDS = 900
 STOP_SECONDS = 20
 WARM_UP = "Before the first real request the engine gets one with a prompt of a few dozen tokens, " * 3
@@ -222,6 +224,16 @@ def wait_ready(url: str, require_alive: Callable[[], None], *, seconds: float) -
         if time.monotonic() > deadline:
             raise LiveError(f"{url} did not answer within {seconds:.0f} s; look at the logs under build/live.")
         time.sleep(0.5)
+
+
+def alive(what: str, process: subprocess.Popen[bytes], log: Path) -> Callable[[], None]:
+    """For ``wait_ready``: raises with the end of the log when the process is gone."""
+
+    def check() -> None:
+        if process.poll() is not None:
+            raise LiveError(f"{what} ended with code {process.returncode}; the end of {log}:\n{tail(log)}")
+
+    return check
 
 
 def _warm_up(engine: Engine) -> None:

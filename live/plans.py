@@ -5,28 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from live import troubles
+from live import foreign, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
+from live.fronts import Front
 from live.stage import Stage
 
 SEED = 7
-GIVE_UP_S = 45
+GIVE_UP_S = 30
 """A client of the pair that loses turns waits so long."""
 
 
 @dataclass(frozen=True)
+class Act:
+    """One thing that is done, and the proxy through which."""
+
+    do: Callable[[Stage], object]
+    front: Front = Front.HOOKED
+
+
+@dataclass(frozen=True)
 class Plan:
-    """How a pair is set and what is done with it."""
+    """How a pair is set and what is done with it, one after the other."""
 
     config: PairConfig
-    act: Callable[[Stage], None]
+    acts: tuple[Act, ...]
     to_the_end: bool = True
     """Wait until D has dropped all that it holds, before the counts are compared."""
+    with_cards: bool = False
+    """The pair's node has network cards made of files."""
 
 
 def _conversations(stage: Stage) -> None:
     stage.hold(conversations())
+
+
+def _router(stage: Stage) -> None:
+    stage.hold(foreign.behind_the_router())
+    if stage.cards:
+        stage.hold_with_cards(foreign.large)
+
+
+def _bare(stage: Stage) -> None:
+    stage.hold(foreign.behind_the_bare_proxy())
 
 
 def _troubles(stage: Stage) -> None:
@@ -44,13 +65,15 @@ def _late(stage: Stage) -> None:
 
 # Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline.
 PLANS = (
-    Plan(PairConfig("uncached", 0, prefix_caching=False), _conversations),
-    Plan(PairConfig("cached", 1, prefix_caching=True), _conversations),
-    Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), _troubles),
+    Plan(PairConfig("uncached", 0, prefix_caching=False), (Act(_conversations),)),
+    Plan(PairConfig("cached", 1, prefix_caching=True), (Act(_conversations),)),
+    Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), (Act(_troubles),)),
     Plan(
         PairConfig("recomputing", 3, prefix_caching=False, hold_ttl_s=20, load_failure_policy="recompute"),
-        _late,
+        # Without a proxy's hook first, before any is heard of.
+        (Act(_router, Front.ROUTER), Act(_bare, Front.BARE), Act(_late)),
+        with_cards=True,
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.
-    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), _restart, to_the_end=False),
+    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), (Act(_restart),), to_the_end=False),
 )

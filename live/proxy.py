@@ -72,8 +72,10 @@ class Handles:
         return handle is not None and handle.pop("remote_blocks_expiry_time", None) is not None
 
 
-def make_app(prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL_S) -> FastAPI:
-    """The proxy between its clients and the two engines."""
+def make_app(
+    prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL_S, forward: tuple[str, ...] = ()
+) -> FastAPI:
+    """The proxy between its clients and the two engines, to which it passes the headers named in ``forward`` on."""
     handles = Handles(handle_ttl_s)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
@@ -112,7 +114,8 @@ def make_app(prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL
         body = await request.json()
         # Strict front ends refuse a field that is not in the chat schema.
         conversation = body.pop("conversation_id", None)
-        headers = {"X-Request-Id": str(uuid.uuid4())}
+        passed = {name: request.headers[name] for name in forward if name in request.headers}
+        headers = {"X-Request-Id": str(uuid.uuid4()), **passed}
         handle = handles.take(conversation)
         started = time.perf_counter()
         first = await app.state.prefill.post("/v1/chat/completions", json=_prefill_body(body, handle), headers=headers)
@@ -185,11 +188,12 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--prefill", required=True, help="URL of the prefill engine")
     parser.add_argument("--decode", required=True, help="URL of the decode engine")
+    parser.add_argument("--forward", action="append", default=[], metavar="HEADER", help="passed on to the engines")
     parser.add_argument("--handle-ttl", type=float, default=HANDLE_TTL_S, help="seconds a handle is kept")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    app = make_app(options.prefill, options.decode, options.handle_ttl)
+    app = make_app(options.prefill, options.decode, options.handle_ttl, tuple(options.forward))
     uvicorn.run(app, host=options.host, port=options.port, log_level="warning")
 
 

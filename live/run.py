@@ -17,13 +17,17 @@ from types import FrameType
 
 import msgspec
 
-from live import leaks, setup
+from live import leaks, router_setup, setup, unknown
+from live.cards import running_cards
 from live.engines import LiveError, running_pair
+from live.fronts import Front, running_front
 from live.plans import PLANS, Plan
-from live.sidecar import Sidecar, running_proxy, running_sidecar, wait_quiet
+from live.result import Result
+from live.sidecar import Sidecar, running_sidecar, wait_quiet
 from live.sink import trace_file
-from live.stage import MARGIN_S, Result, Stage
-from live.verdict import Verdict, judge
+from live.stage import MARGIN_S, Stage
+from live.unknown import Share
+from live.verdict import Row
 from turnscope.measures import reconcile
 from turnscope.store import StoreReader
 
@@ -42,6 +46,8 @@ def run(
 ) -> Result:
     """From set-up to the comparison. Raises ``LiveError`` or ``setup.SetupError``; leaves nothing running."""
     python = setup.set_up()
+    if any(act.front is Front.ROUTER for plan in plans for act in plan.acts):
+        _set_up_router()
     _make_model(python)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -55,36 +61,57 @@ def run(
         for plan in plans:
             _run_one(plan, sidecar, python, result, proxy_hook, say)
         result.ours = sidecar.counts()
+        result.over_efa = sidecar.windows("efa")
         for page in ("metrics", "status"):
             (folder / page).write_text(sidecar.page(f"/{page}"))
     result.leaks = leaks.found(folder, result.needles)
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
-    with contextlib.closing(StoreReader(str(result.store))) as reader:
-        stored = reader.recent_turns(limit=10_000).table.to_pylist()
-    result.verdict = judge(result.truth, stored)
+    result.judge(_rows(result.store))
     return result
 
 
 def _run_one(
     plan: Plan, sidecar: Sidecar, python: Path, result: Result, proxy_hook: bool, say: Callable[[str], None]
 ) -> None:
-    started = time.monotonic()
-    config = plan.config
-    watched = replace(config, environment={**config.environment, "TURNSCOPE_ENDPOINT": sidecar.endpoint})
-    say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
-    with running_pair(watched, python=python, model=MODEL, logs=result.folder) as pair:
+    before = sidecar.explained()
+    with contextlib.ExitStack() as stack:
+        cards = None
+        if plan.with_cards:
+            cards = stack.enter_context(running_cards(result.folder / "cards", sidecar.endpoint))
+        endpoint = {"TURNSCOPE_ENDPOINT": cards.endpoint if cards else sidecar.endpoint}
+        config = replace(plan.config, environment={**plan.config.environment, **endpoint})
+        say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
+        started = time.monotonic()
+        pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=result.folder))
         result.groups += [engine.process.pid for engine in pair.engines]
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
-        log = result.folder / f"proxy-{config.ordinal}.log"
-        with running_proxy(pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
-            stage = Stage(config, pair, url, sidecar, result, say)
-            plan.act(stage)
+        for act in plan.acts:
+            log = result.folder / f"proxy-{config.ordinal}-{act.front}.log"
+            with running_front(act.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
+                act.do(Stage(config, pair, url, sidecar, result, say, act.front, cards))
         say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         for engine in pair.engines:
-            stage.count(engine)
+            result.count(engine)
         result.needles = leaks.needles(pair.prefill)
+    now = sidecar.explained()
+    result.unknown[config.name] = Share(now.turns - before.turns, now.unknown - before.unknown)
+    if cards:
+        result.trials = cards.done
+        result.views = {view: _rows(each.store) for view, each in cards.views.items()}
+
+
+def _rows(store: Path) -> list[Row]:
+    with contextlib.closing(StoreReader(str(store))) as reader:
+        return list(reader.recent_turns(limit=10_000).table.to_pylist())
+
+
+def _set_up_router() -> None:
+    try:
+        router_setup.set_up()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise LiveError(f"{router_setup.ROUTER} could not be set up in {router_setup.FOLDER}: {error}") from None
 
 
 def _make_model(python: Path) -> None:
@@ -136,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("stopped, and everything that was started with it", file=sys.stderr)
         return 130
     print(reconcile.table(result.rows))
-    print(_summary(result.verdict))
+    print(_summary(result))
     if options.record:
         print(f"recorded in {options.record}, the engines' counters in {_save_counters(result, options.record)}")
     print(f"what was done is in {result.folder / 'truth.json'}; to look at it:")
@@ -146,9 +173,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if reconcile.differences(result.rows) or result.verdict.problems or result.leaks else 0
 
 
-def _summary(verdict: Verdict) -> str:
+def _summary(result: Result) -> str:
+    verdict, foreign = result.verdict, sum(turn.front is not Front.HOOKED for turn in result.truth)
     lines = [f"  {problem}" for problem in verdict.problems]
-    lines += [f"{verdict.judged} turns judged, {len(verdict.problems)} not as they were done"]
+    lines += [f"{verdict.judged} turns judged, {foreign} of them behind proxies without a hook"]
+    lines += [f"where both hooks told, {unknown.total(result.stored_unknown.values())}"]
+    if result.trials:
+        lines += [f"{len(result.trials)} trials with network cards, seen with both engines on their node and with one"]
+    lines += [f"{len(verdict.problems)} things not as they were done"]
     if verdict.too_slow:
         lines += [f"{verdict.too_slow} turns came later than D holds: this machine is too slow to judge their reason"]
     return "\n".join(lines)

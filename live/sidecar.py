@@ -1,24 +1,23 @@
-"""The sidecar under test and the proxy under its hook, as processes of their own, as a user starts them."""
+"""The sidecar under test, as a process of its own, as a user starts it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
-from live.engines import LiveError, Pair, free_ports, start, stop, tail, wait_ready
+from live.engines import TURNSCOPE, alive, free_ports, start, stop, wait_ready
+from live.unknown import Share
 from turnscope.measures import reconcile
 
-TURNSCOPE = Path(sys.executable).parent / "turnscope"
 START_SECONDS = 180
-PROXY_SCRIPT = Path(__file__).parent / "proxy.py"
+HEARTBEATS_BYTES = 16 * 1024
+"""Of events, which always come: what is behind by less is nothing that anybody waits for."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +28,34 @@ class Sidecar:
     """For ``TURNSCOPE_ENDPOINT``."""
     url: str
     log: Path
+    store: Path
 
     def counts(self) -> dict[str, reconcile.Values]:
         """What it has counted, by engine."""
         return reconcile.ours(self.page("/metrics"))
 
-    def busy(self, *, while_held: bool = False) -> int:
-        """Turns and bytes that are still to be counted, and holds unless they may stay (``while_held``)."""
-        status = json.loads(self.page("/status"))
-        held = 0.0 if while_held else self._gauge("turnscope_held_requests")
-        return int(status["assembly"]["open_turns"] + status["exporter"]["lag_bytes"] + held)
+    def explained(self) -> Share:
+        """Of the turns that it has counted and that engines and a proxy told of."""
+        known, unknown = (
+            int(self._sum("turnscope_turns_explained_total", 'hooks="both"', f'explained="{answer}"'))
+            for answer in ("yes", "no")
+        )
+        return Share(known + unknown, unknown)
 
-    def _gauge(self, name: str) -> float:
-        lines = self.page("/metrics").splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name}{{"))
+    def windows(self, transport: str) -> int:
+        """Windows of which it said that this carried what was moved."""
+        return int(self._sum("turnscope_fabric_windows_total", f'transport="{transport}"'))
+
+    def busy(self, *, while_held: bool = False) -> int:
+        """Turns that are still to be counted, and holds unless they may stay (``while_held``); events on their way."""
+        status = json.loads(self.page("/status"))
+        held = 0.0 if while_held else self._sum("turnscope_held_requests")
+        behind = status["exporter"]["lag_bytes"] // HEARTBEATS_BYTES
+        return int(status["assembly"]["open_turns"] + held + behind)
+
+    def _sum(self, name: str, *labels: str) -> float:
+        lines = [line for line in self.page("/metrics").splitlines() if line.startswith(f"{name}{{")]
+        return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in labels))
 
     def page(self, path: str) -> str:
         """What it serves there."""
@@ -50,36 +63,24 @@ class Sidecar:
 
 
 @contextlib.contextmanager
-def running_sidecar(folder: Path, *, record: Path | None = None, export_otlp: str | None = None) -> Iterator[Sidecar]:
+def running_sidecar(
+    folder: Path, *, record: Path | None = None, export_otlp: str | None = None, arguments: Sequence[str] = ()
+) -> Iterator[Sidecar]:
     """Start it on free ports with an empty journal and store under ``folder``; stop it on the way out."""
     otlp, http = free_ports(2)
     log = folder / "sidecar.log"
     command = [str(TURNSCOPE), "serve", "--data-dir", str(folder / "data")]
-    command += ["--otlp-grpc", f"127.0.0.1:{otlp}", "--http", f"127.0.0.1:{http}", "--otlp-http", "127.0.0.1:0"]
+    command += ["--otlp-grpc", f"127.0.0.1:{otlp}", "--http", f"127.0.0.1:{http}"]
+    command += ["--otlp-http", "127.0.0.1:0", *arguments]
     if record:
         command += ["--record", str(record)]
     if export_otlp:
         command += ["--export-otlp", export_otlp]
     process = start(command, log, {})
-    sidecar = Sidecar(f"http://127.0.0.1:{otlp}", f"http://127.0.0.1:{http}", log)
+    sidecar = Sidecar(f"http://127.0.0.1:{otlp}", f"http://127.0.0.1:{http}", log, folder / "data" / "store")
     try:
-        wait_ready(f"{sidecar.url}/readyz", _alive("the sidecar", process, log), seconds=START_SECONDS)
+        wait_ready(f"{sidecar.url}/readyz", alive("the sidecar", process, log), seconds=START_SECONDS)
         yield sidecar
-    finally:
-        stop(process)
-
-
-@contextlib.contextmanager
-def running_proxy(pair: Pair, log: Path, *, endpoint: str | None) -> Iterator[str]:
-    """Start the proxy, under ``turnscope run`` when there is an ``endpoint``; yield its address."""
-    (port,) = free_ports(1)
-    command = [str(TURNSCOPE), "run"] if endpoint else [sys.executable]
-    command += [str(PROXY_SCRIPT), "--port", str(port), "--prefill", pair.prefill.url, "--decode", pair.decode.url]
-    process = start(command, log, {"TURNSCOPE_ENDPOINT": endpoint} if endpoint else {})
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_ready(f"{url}/health", _alive("the proxy", process, log), seconds=START_SECONDS)
-        yield url
     finally:
         stop(process)
 
@@ -95,11 +96,3 @@ def wait_quiet(sidecar: Sidecar, *, seconds: float, say: Callable[[str], None], 
         now = time.monotonic()
         quiet_since = None if sidecar.busy(while_held=while_held) else (quiet_since or now)
         time.sleep(1)
-
-
-def _alive(what: str, process: subprocess.Popen[bytes], log: Path) -> Callable[[], None]:
-    def check() -> None:
-        if process.poll() is not None:
-            raise LiveError(f"{what} ended with code {process.returncode}; the end of {log}:\n{tail(log)}")
-
-    return check

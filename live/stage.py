@@ -1,50 +1,23 @@
-"""A pair that is up with everything around it, and what a run has come to."""
+"""A pair that is up with everything around it."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import httpx
 
+from live.cards import Cards
 from live.conversations import Conversation, Groups
 from live.driver import TURN_SECONDS, Talk, TurnTruth, drive
-from live.engines import Engine, Pair, PairConfig, kill_and_restart
+from live.engines import Pair, PairConfig, kill_and_restart
+from live.fronts import Front
+from live.result import Result
 from live.sidecar import Sidecar, wait_quiet
-from live.verdict import Verdict
-from turnscope.measures import reconcile
 
 MARGIN_S = 90.0
-
-
-@dataclass
-class Result:
-    """One run, all configurations."""
-
-    folder: Path
-    truth: list[TurnTruth] = field(default_factory=list)
-    engines: dict[str, reconcile.Values] = field(default_factory=dict)
-    """The engines' own counters, by engine name."""
-    ours: dict[str, reconcile.Values] = field(default_factory=dict)
-    verdict: Verdict = field(default_factory=Verdict)
-    groups: list[int] = field(default_factory=list)
-    """The engines' process groups."""
-    needles: list[bytes] = field(default_factory=list)
-    """What was planted in everything that clients wrote."""
-    leaks: list[str] = field(default_factory=list)
-    """Where something of what clients wrote was found outside the serving processes."""
-
-    @property
-    def rows(self) -> list[reconcile.Row]:
-        """The reconciliation."""
-        return reconcile.compare(self.ours, self.engines)
-
-    @property
-    def store(self) -> Path:
-        """The run's Parquet store."""
-        return self.folder / "data" / "store"
 
 
 @dataclass(frozen=True)
@@ -58,11 +31,22 @@ class Stage:
     sidecar: Sidecar
     result: Result
     say: Callable[[str], None]
+    front: Front
+    """What the proxy is."""
+    cards: Cards | None = None
+    """What the pair's node has, where it is made for this run."""
 
-    def hold(self, groups: Groups, *, patience_s: float = TURN_SECONDS) -> None:
+    def hold(self, groups: Groups, *, patience_s: float = TURN_SECONDS) -> list[TurnTruth]:
         """Hold these conversations to their end; their client gives up on a turn after ``patience_s``."""
-        held = drive(groups, self.config, self.url, patience_s=patience_s, say=self.say)
-        self.result.truth += asyncio.run(held)
+        held = asyncio.run(drive(groups, self.config, self.front, self.url, patience_s=patience_s, say=self.say))
+        self.result.truth += held
+        return held
+
+    def hold_with_cards(self, conversation: Callable[[int], Conversation]) -> None:
+        """Do the trials with the pair's cards, each turn a conversation of its own."""
+        assert self.cards is not None
+        numbers = itertools.count(1)
+        self.cards.hold(self.pair, lambda: self.hold(((conversation(next(numbers)),),)), self.say)
 
     def hold_over_a_restart(self, conversations: tuple[Conversation, ...], *, before_turn: int) -> None:
         """Hold them side by side; before their turn ``before_turn`` D, which holds for each, is killed and started
@@ -70,7 +54,9 @@ class Stage:
 
         async def hold() -> None:
             async with httpx.AsyncClient(base_url=self.url, timeout=TURN_SECONDS) as client:
-                talks = [Talk(conversation, self.config, client, self.say) for conversation in conversations]
+                talks = [
+                    Talk(conversation, self.config, self.front, client, self.say) for conversation in conversations
+                ]
                 for turn in range(1, talks[0].conversation.turns + 1):
                     if turn == before_turn:
                         await asyncio.to_thread(self._restart_decode)
@@ -79,18 +65,9 @@ class Stage:
 
         asyncio.run(hold())
 
-    def count(self, engine: Engine) -> None:
-        """Add what the engine has counted since it was started to its name."""
-        engine.require_alive()
-        page = httpx.get(f"{engine.url}/metrics", timeout=30).raise_for_status().text
-        before = self.result.engines.get(engine.name, {})
-        self.result.engines[engine.name] = {
-            what: value + before.get(what, 0) for what, value in reconcile.theirs(page).items()
-        }
-
     def _restart_decode(self) -> None:
         wait_quiet(self.sidecar, seconds=MARGIN_S, say=self.say, while_held=True)
-        self.count(self.pair.decode)
+        self.result.count(self.pair.decode)
         self.say(f"{self.config.name}: killing D and starting it again")
         kill_and_restart(self.pair.decode)
         self.result.groups.append(self.pair.decode.process.pid)

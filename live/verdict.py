@@ -61,7 +61,7 @@ def judge(truth: Iterable[TurnTruth], rows: Iterable[Row]) -> Verdict:
         if len(found) != 1:
             verdict.problems.append(f"{where}: {len(found)} turns in the store, not one")
             continue
-        verdict.problems += [f"{where}: {problem}" for problem in _tokens(turn, found[0])]
+        verdict.problems += [f"{where}: {problem}" for problem in tokens(turn, found[0])]
         if conversation in late or (turn.outcome != "unanswered" and turn.total_ns / 1e9 > LEASE_S - MARGIN_S):
             verdict.too_slow += 1
             continue
@@ -79,7 +79,7 @@ def _age_s(before: TurnTruth, turn: TurnTruth) -> float:
     return (looked - before.started_wall_ns - before.total_ns) / 1e9
 
 
-def _tokens(turn: TurnTruth, row: Row) -> Iterable[str]:
+def tokens(turn: TurnTruth, row: Row) -> Iterable[str]:
     """The token law, and the client's own count."""
     parts = [row[f"{name}_tokens"] for name in ("local_hit", "fetched", "external", "computed")]
     prompt = row["prompt_tokens"]

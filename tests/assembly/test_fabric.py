@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from live.sysfs import Sysfs
 from tests.assembly.run import Run, totals
 from tests.builders import MS, SECOND, D, P, Pair, Process, read
-from tests.sysfs import Looks, Sysfs
+from tests.sysfs import Looks
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS
 from turnscope.measures.finding import Finding

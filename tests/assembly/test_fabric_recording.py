@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from live.sysfs import Sysfs
 from tests.assembly.run import Run
 from tests.builders import MS, SECOND
-from tests.sysfs import Looks, Sysfs
+from tests.sysfs import Looks
 from turnscope.assembly import AssemblySettings
 from turnscope.decode import codec, jsonlines
 from turnscope.model import Event, Fabric, Transfer

@@ -10,8 +10,8 @@ import httpx
 import msgspec
 import pytest
 
+from live.sysfs import Sysfs
 from tests.builders import MS, Pair, Process, read
-from tests.sysfs import Sysfs
 from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
 from turnscope.cli.sidecar import Sidecar

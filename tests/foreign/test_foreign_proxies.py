@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from live import router_setup
 from tests.assembly.run import Run
-from tests.foreign import router_setup
 from tests.foreign.engines import OUTPUT, HookedEngine, pair
 from tests.proxy.conftest import SCRIPT, process
 from tests.proxy.stubs import free_port
@@ -64,7 +64,7 @@ def behind(command: list[str | Path]) -> Iterator[Foreign]:
 def router_process() -> Iterator[Foreign]:
     """vllm-router. Fails the test by name when it is not installed."""
     if not router_setup.complete():
-        pytest.fail("vllm-router is missing: run python tests/foreign/router_setup.py, or make test")
+        pytest.fail("vllm-router is missing: run python live/router_setup.py, or make test")
     here = ["--host", "127.0.0.1", "--port", "PORT", "--prometheus-host", "127.0.0.1", "--prometheus-port", "METRICS"]
     split = ["--vllm-pd-disaggregation", "--prefill", "PREFILL", "--decode", "DECODE", "--kv-connector", "nixl"]
     with behind([router_setup.command(), *here, *split, "--policy", "round_robin"]) as running:

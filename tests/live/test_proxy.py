@@ -41,6 +41,7 @@ class Engine:
     def __init__(self, role: str) -> None:
         self.role = role
         self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.pieces: list[bytes] = []
         self.status = 200
         self.app = FastAPI()
@@ -49,6 +50,7 @@ class Engine:
     async def _chat(self, request: Request) -> Response:
         body = await request.json()
         self.asked.append(body)
+        self.headers.append(dict(request.headers))
         if self.status != 200:
             return Response('{"error": "no"}', self.status, media_type="application/json")
         if body.get("stream"):
@@ -104,6 +106,20 @@ def test_the_handle_is_taken_out_of_the_stream_and_the_rest_passes_unchanged(pai
     assert pair.ask(conversation_id="c", stream=True).content == text + b"data: [DONE]\n\n"
     pair.ask(conversation_id="c")
     assert pair.prefill.asked[1]["kv_transfer_params"] == {"remote_request_id": "d7"}
+
+
+def test_only_headers_that_are_named_are_passed_on() -> None:
+    prefill, decode = Engine("p"), Engine("d")
+    with (
+        served(prefill.app) as p,
+        served(decode.app) as d,
+        served(make_app(p, d, forward=("x-session-id",))) as url,
+        httpx.Client(base_url=url, timeout=20) as client,
+    ):
+        client.post("/v1/chat/completions", json={"messages": []}, headers={"X-Session-ID": "s", "X-Other": "o"})
+    for engine in (prefill, decode):
+        assert engine.headers[0]["x-session-id"] == "s"
+        assert "x-other" not in engine.headers[0]
 
 
 def test_a_lost_handle_is_gone(pair: Deployment) -> None:

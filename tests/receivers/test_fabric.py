@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from live.sysfs import EFA_NAMES, Sysfs
 from tests.builders import MS
-from tests.sysfs import EFA_NAMES, Looks, Sysfs
+from tests.sysfs import Looks
 from turnscope.decode import codec
 from turnscope.model import Event, Fabric
 from turnscope.receivers.errors import Unavailable

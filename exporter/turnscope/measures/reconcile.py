@@ -120,13 +120,14 @@ def differences(rows: Iterable[Row]) -> list[Row]:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The rows for a person: right-aligned numbers, differences marked, and one line that sums it up."""
+    """The rows for a person: each engine named once, numbers to the right, differences marked, and one line in sum."""
     rows = list(rows)
     lines = [f"{'engine':<14}{'quantity':<38}{'turnscope':>14}{'engine says':>14}{'difference':>12}"]
-    for row in rows:
+    for before, row in zip([None, *rows], rows, strict=False):
         mark = "" if row.difference == 0 else "  <--"
+        name = row.engine if before is None or before.engine != row.engine else ""
         lines.append(
-            f"{row.engine:<14}{row.quantity:<38}{_text(row.ours):>14}{_text(row.theirs):>14}"
+            f"{name:<14}{row.quantity:<38}{_text(row.ours):>14}{_text(row.theirs):>14}"
             f"{_text(row.difference, sign=True):>12}{mark}"
         )
     wrong = len(differences(rows))

@@ -11,7 +11,7 @@ import sys
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "router"
 ROUTER = "vllm-router==0.1.17"
 
@@ -31,12 +31,12 @@ def set_up() -> None:
     """Install it unless it is there. Raises ``OSError`` or ``CalledProcessError``."""
     if complete():
         return
-    sys.stderr.write(f"setting up {ROUTER} in {FOLDER} for the tests of foreign proxies (about 150 MB)\n")
+    sys.stderr.write(f"setting up {ROUTER} in {FOLDER}, a proxy without a hook (about 150 MB)\n")
     venv.create(FOLDER, with_pip=True, clear=True)
     python = FOLDER / "bin" / "python"
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
-    install = [uv, "pip", "install", "--quiet", "--python", python] if uv else [python, "-m", "pip", "install", "-q"]
-    subprocess.run([*install, ROUTER], check=True)
+    install = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
+    subprocess.run([*install, "--quiet", ROUTER], check=True)
     (FOLDER / "installed").write_text(ROUTER)
 
 

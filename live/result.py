@@ -1,0 +1,82 @@
+"""What a run has come to: counts, turns, and everything that is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from live import foreign, trials
+from live.driver import TurnTruth
+from live.engines import Engine
+from live.fronts import Front
+from live.trials import Done
+from live.unknown import Share, unexplained, unknown_of
+from live.verdict import Row, Verdict, judge
+from turnscope.measures import reconcile
+from turnscope.semconv import Transport
+
+
+@dataclass
+class Result:
+    """One run, all configurations."""
+
+    folder: Path
+    truth: list[TurnTruth] = field(default_factory=list)
+    engines: dict[str, reconcile.Values] = field(default_factory=dict)
+    """The engines' own counters, by engine name."""
+    ours: dict[str, reconcile.Values] = field(default_factory=dict)
+    unknown: dict[str, Share] = field(default_factory=dict)
+    """By configuration, by our own metric: turns that both kinds of hooks told of, without a known reason."""
+    stored_unknown: dict[str, Share] = field(default_factory=dict)
+    """The same by the store."""
+    trials: list[Done] = field(default_factory=list)
+    """What was done with network cards made of files."""
+    views: dict[str, list[Row]] = field(default_factory=dict)
+    """The turns of the sidecars that looked at them, by view."""
+    over_efa: int = 0
+    """Windows of the run's own sidecar, which looks at this host's real cards, that it said went over EFA."""
+    verdict: Verdict = field(default_factory=Verdict)
+    groups: list[int] = field(default_factory=list)
+    """The engines' process groups."""
+    needles: list[bytes] = field(default_factory=list)
+    """What was planted in everything that clients wrote."""
+    leaks: list[str] = field(default_factory=list)
+    """Where something of what clients wrote was found outside the serving processes."""
+
+    def count(self, engine: Engine) -> None:
+        """Add what the engine has counted since it was started to its name."""
+        engine.require_alive()
+        page = httpx.get(f"{engine.url}/metrics", timeout=30).raise_for_status().text
+        before = self.engines.get(engine.name, {})
+        self.engines[engine.name] = {
+            what: value + before.get(what, 0) for what, value in reconcile.theirs(page).items()
+        }
+
+    @property
+    def rows(self) -> list[reconcile.Row]:
+        """The reconciliation."""
+        return reconcile.compare(self.ours, self.engines)
+
+    @property
+    def store(self) -> Path:
+        """The run's Parquet store."""
+        return self.folder / "data" / "store"
+
+    def judge(self, stored: Sequence[Row]) -> None:
+        """Hold the turns of the run's store against what was done, and add up what is not right anywhere."""
+        hooked = [turn for turn in self.truth if turn.front is Front.HOOKED]
+        self.verdict = judge(hooked, stored)
+        foreign.judge([turn for turn in self.truth if turn.front is not Front.HOOKED], stored, self.verdict)
+        self.verdict.problems += trials.judge(self.trials, self.views)
+        # Before any proxy is heard of, what warms an engine up counts as a turn as well.
+        begun = min((turn.started_wall_ns for turn in self.truth), default=0)
+        since = [row for row in stored if row["started_ns"] >= begun]
+        if len(since) != len(self.truth):
+            self.verdict.problems.append(f"{len(since)} turns in the store, and {len(self.truth)} were done")
+        if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
+            self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
+        self.stored_unknown = unknown_of(hooked, stored)
+        self.verdict.problems += unexplained(self.unknown, self.stored_unknown)
