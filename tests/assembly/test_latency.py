@@ -54,12 +54,22 @@ def test_the_client_s_600_ms_are_five_parts_and_neither_engine_s_own_time_to_fir
     assert run.count("request_prompt_tokens_total", "decode-0", "local_compute") == 1
 
 
+@pytest.mark.parametrize(
+    ("tokens", "context"),
+    [(1, "0-1023"), (1023, "0-1023"), (1024, "1024-4095"), (16_384, "16384-65535"), (262_144, "262144-")],
+)
+def test_the_time_is_counted_once_more_by_the_prompt_s_length(tokens: int, context: str) -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), *k20(pair, prompt=tokens)]).wait()
+    assert run.count("ttft_context_seconds", context) == run.count("ttft_context_seconds") == 0.6
+
+
 def test_without_the_proxy_s_stamp_there_is_no_time_to_first_token_and_no_part_of_one() -> None:
     for pair, attempt in ((Pair(proxy=False), {}), (Pair(), {"first_byte_ns": None})):
         run = Run().feed([*pair.start(), *k20(pair, attempt=attempt)]).wait(100)
         turn = run.turns()["p1"]
         assert (turn.ttft_ns, shown(turn)) == (None, {})
-        assert run.count("ttft_seconds") == run.count("ttft_part_seconds") == 0
+        assert run.count("ttft_seconds") == run.count("ttft_part_seconds") == run.count("ttft_context_seconds") == 0
         assert turn.prefill_ns == 400 * MS
 
 

@@ -22,10 +22,15 @@ WAIT_S = 120.0
 """On a busy machine scrapes take longer than their second, and fail."""
 
 _CONFIG = """
-global: {{scrape_interval: 1s, scrape_timeout: 1s}}
+global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}
 scrape_configs:
   - job_name: turnscope
     static_configs: [{{targets: ["{target}"]}}]
+"""
+
+_ALERTING = """
+rule_files: [rules.yml]
+alerting: {{alertmanagers: [{{static_configs: [{{targets: ["{manager}"]}}]}}]}}
 """
 
 
@@ -71,9 +76,10 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def scraping(binary: str, target: str, folder: Path) -> Iterator[Prometheus]:
+def scraping(binary: str, target: str, folder: Path, *, telling: str | None = None) -> Iterator[Prometheus]:
+    """``telling``: an Alertmanager's address; then ``rules.yml`` in ``folder`` is evaluated every second."""
     config = folder / "prometheus.yml"
-    config.write_text(_CONFIG.format(target=target))
+    config.write_text(_CONFIG.format(target=target) + (_ALERTING.format(manager=telling) if telling else ""))
     address = f"127.0.0.1:{free_port()}"
     log = folder / "prometheus.log"
     with log.open("wb") as out:

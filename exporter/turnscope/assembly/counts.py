@@ -8,7 +8,7 @@ from turnscope.assembly.ledger import one
 from turnscope.assembly.state import HoldState
 from turnscope.assembly.tokens import reported
 from turnscope.catalog import NO_ENGINE
-from turnscope.catalog.labels import FINISH_REASONS, TTFT_PARTS
+from turnscope.catalog.labels import FINISH_REASONS, TTFT_PARTS, context
 from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
 from turnscope.semconv import Direction, Reason, TokenSource, TransferState
 
@@ -87,6 +87,8 @@ def turn(row: Turn) -> list[Contribution]:
         out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
     if row.ttft_ns is not None:
         out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns / _NS))
+        if row.prompt_tokens is not None:
+            out.append(one("turnscope_ttft_context_seconds", context(row.prompt_tokens), value=row.ttft_ns / _NS))
     out += [
         one("turnscope_ttft_part_seconds", part, value=ns / _NS)
         for part, field in _TTFT_PARTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterator, Mapping
 
@@ -33,11 +34,21 @@ REPEATS = ("retry", "fork")
 CARDS = ("efa", "ethernet")
 RANKS = ("all", "some", "unknown")
 TTFT_PARTS = ("proxy", "queue", "reverse_fetch", "prefill", "handoff", "first_step", "unattributed")
+CONTEXTS = ("0-1023", "1024-4095", "4096-16383", "16384-65535", "65536-262143", "262144-")
+"""Lengths of a prompt in tokens, each class four times as wide as the one before it."""
 WORTH = ("gained", "lost", "undecided", "unknown")
 
 _FETCHED = frozenset({Path.REVERSE_FETCH, Path.MIXED})
 _NEVER_MEASURED = frozenset({Reason.REJECTED_BY_FRONTEND, Reason.STUCK})
 _NEEDS_SPLIT = frozenset({Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD})
+
+_CONTEXT_ENDS = tuple(int(name.partition("-")[2]) for name in CONTEXTS[:-1])
+
+
+def context(tokens: int) -> str:
+    """The class of a prompt of ``tokens`` tokens."""
+    return CONTEXTS[bisect.bisect_left(_CONTEXT_ENDS, tokens)]
+
 
 # --- labels
 ENGINE = Label("engine")

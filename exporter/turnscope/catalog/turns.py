@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnscope.catalog.labels import (
+    CONTEXTS,
     DECODES,
     DIRECTION,
     DURATION_SECONDS,
@@ -79,6 +80,16 @@ TURNS = (
         unit="seconds",
         help="Client's request reaching the proxy to its first content byte. Absent without the proxy hook.",
         labels=(PATH,),
+        buckets=SECONDS,
+        owner="turn shard",
+    ),
+    Metric(
+        name="turnscope_ttft_context_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="The same time by the prompt's length in tokens: comparable between days on which conversations were not "
+        "equally long.",
+        labels=(Label("context", CONTEXTS),),
         buckets=SECONDS,
         owner="turn shard",
     ),

@@ -1,0 +1,66 @@
+"""``rules.yml`` from the declarations. ``docs/generate.py`` writes it and checks that it is up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from alerts.answers import ANSWERS
+from alerts.latency import LATENCY
+from alerts.recording import RATIOS
+from alerts.retention import RETENTION
+from alerts.reuse import REUSE
+from alerts.rule import RUNBOOKS, Alert, Group, Recording
+from alerts.transfers import TRANSFERS
+from alerts.watching import WATCHING
+
+__all__ = ["GROUPS", "RUNBOOKS", "Alert", "Recording", "alerts", "recordings", "rules"]
+
+GROUPS: Final[tuple[Group, ...]] = (RATIOS, ANSWERS, REUSE, TRANSFERS, RETENTION, LATENCY, WATCHING)
+_HEAD: Final = "# Generated from alerts/*.py by docs/generate.py (make generate): do not edit.\n"
+
+
+class _Text(str):
+    """Written as a block, line by line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|"))
+
+
+def alerts() -> Iterator[Alert]:
+    """Every alerting rule, in order."""
+    return (rule for group in GROUPS for rule in group.rules if isinstance(rule, Alert))
+
+
+def recordings() -> Iterator[Recording]:
+    """Every recording rule, in order."""
+    return (rule for group in GROUPS for rule in group.rules if isinstance(rule, Recording))
+
+
+def rules() -> str:
+    """The rule file as Prometheus reads it."""
+    groups = [{"name": group.name, "rules": [_rule(rule) for rule in group.rules]} for group in GROUPS]
+    return _HEAD + yaml.dump({"groups": groups}, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+def _rule(rule: Recording | Alert) -> dict[str, Any]:
+    expr = _Text(rule.expr + "\n") if "\n" in rule.expr else rule.expr
+    if isinstance(rule, Recording):
+        return {"record": rule.record, "expr": expr}
+    return {
+        "alert": rule.name,
+        "expr": expr,
+        **({"for": rule.wait} if rule.wait != "0s" else {}),
+        "labels": {"severity": rule.severity, **rule.labels},
+        "annotations": {
+            "summary": rule.summary,
+            "description": rule.description,
+            "runbook_url": rule.runbook_url,
+        },
+    }
