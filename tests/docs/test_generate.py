@@ -39,10 +39,10 @@ def test_the_committed_pages_are_up_to_date() -> None:
 
 def test_a_stale_page_is_named(generate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main([], tmp_path) == 0
-    (tmp_path / "events.md").write_text("old")
+    (tmp_path / "docs/events.md").write_text("old")
     assert generate.main(["--check"], tmp_path) == 1
     assert "docs/events.md" in capsys.readouterr().err
-    assert (tmp_path / "events.md").read_text() == "old"
+    assert (tmp_path / "docs/events.md").read_text() == "old"
 
 
 def test_every_row_of_the_table_of_reasons_is_documented_in_its_order() -> None:

@@ -30,6 +30,7 @@ from turnscope.outputs.rows import StoreRows
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.digest_key import BadKey, load_or_make
+from turnscope.receivers.engine_metrics import EngineMetrics
 from turnscope.receivers.errors import Unavailable
 from turnscope.receivers.fabric import Collector
 from turnscope.receivers.grpc_logs import GrpcLogs
@@ -61,6 +62,12 @@ class Sidecar:
             self._keep(undo)
             self._otlp.give_out(self._load_digest_key())
             self._collector = self._open_collector()
+            self._engines = EngineMetrics(
+                settings.engine_metrics,
+                sample=self.metrics.sample,
+                count=self.metrics.add,
+                every_s=settings.engine_metrics_seconds,
+            )
             self._undo = undo.pop_all()
 
     def _listen(self, undo: ExitStack) -> None:
@@ -204,12 +211,14 @@ class Sidecar:
         self._otlp.start()
         if self._collector is not None:
             self._collector.start()
+        self._engines.start()
 
     def close(self) -> None:
         """Take nothing more in, assemble and store what was acknowledged, send queued traces."""
         self._otlp.stop(_GRACE_S)
         if self._collector is not None:
             self._collector.stop()
+        self._engines.stop()
         self._pipeline.close()
         self._undo.close()
 
@@ -239,7 +248,7 @@ class Sidecar:
     def _troubles(self) -> list[str]:
         traces = self._traces.trouble if self._traces else None
         found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces)
-        return [trouble for trouble in found if trouble]
+        return [trouble for trouble in found if trouble] + self._engines.troubles
 
     def _damage(self) -> str | None:
         damage = self._journal.damage

@@ -55,7 +55,7 @@ class MetricState:
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {
             n: {} for n, m in metrics.items() if m.kind not in ADDED
         }
-        self._sampled: list[Sample] = []
+        self._sampled: dict[str, list[Sample]] = {}
         self._scrapers: dict[str, tuple[float, int]] = {}
 
     # --- writing ---------------------------------------------------------------------------------------
@@ -86,12 +86,12 @@ class MetricState:
         with self._lock:
             self._gauges[metric][self._checked(metric, labels)] = value
 
-    def sample(self, samples: list[Sample]) -> None:
-        """Replace all gauges that assembly computes."""
+    def sample(self, samples: list[Sample], source: str = "assembly") -> None:
+        """Replace all gauges that ``source`` computes: what it no longer tells is no longer shown."""
         for s in samples:
             self._checked(s.metric, s.labels)
         with self._lock:
-            self._sampled = samples
+            self._sampled[source] = samples
 
     def _checked(self, metric: str, labels: tuple[str, ...]) -> tuple[str, ...]:
         known = self._metrics.get(metric)
@@ -135,7 +135,7 @@ class MetricState:
             now = self._now_s()
             regulars = self._regulars(scraper, now)
             sampled: dict[str, list[Point]] = {}
-            for s in self._sampled:
+            for s in itertools.chain.from_iterable(self._sampled.values()):
                 sampled.setdefault(s.metric, []).append(Point(s.labels, s.value))
             found = []
             for name, metric in self._metrics.items():
