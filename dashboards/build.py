@@ -25,7 +25,8 @@ PAGES: Final = (
 )
 EXPLORER: Final = "http://127.0.0.1:8501"
 """Where ``turnscope explore`` listens unless told otherwise."""
-RUNBOOKS: Final = "alerts/runbooks"
+RUNBOOKS: Final = "https://runbooks.turnscope.example"
+"""As alerts have it: to be replaced by where ``alerts/runbooks`` is served."""
 
 
 def files() -> dict[str, str]:
@@ -34,7 +35,12 @@ def files() -> dict[str, str]:
 
 
 def _json(page: Page) -> str:
-    return json.dumps(_dashboard(page).build(), cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
+    made = json.loads(json.dumps(_dashboard(page).build(), cls=JSONEncoder))
+    # The builders give every variable what only those of an interval have.
+    for variable in made["templating"]["list"]:
+        for field in ("auto", "auto_count", "auto_min"):
+            variable.pop(field, None)
+    return json.dumps(made, indent=2, sort_keys=True) + "\n"
 
 
 def _dashboard(page: Page) -> dashboard.Dashboard:

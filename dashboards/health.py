@@ -14,6 +14,7 @@ HEARD: Final = Row(
             title="Sidecars that Prometheus reaches",
             about="1: the last scrape was answered. While the journal is replayed after a start, a sidecar answers "
             "503.",
+            alerts=("TurnscopeTargetMissing",),
             unit="",
             queries=(Query(UP, "{{instance}}"),),
             view="figure",
@@ -22,6 +23,7 @@ HEARD: Final = Row(
         Panel(
             title="Processes with a hook",
             about="Heard of within the last half minute, by kind.",
+            alerts=("TurnscopeHookMissing",),
             unit="processes",
             queries=(Query(now("turnscope_emitters_alive", "emitter_kind"), "{{emitter_kind}}"),),
             width=8,
@@ -44,6 +46,7 @@ HEARD: Final = Row(
         Panel(
             title="Events that hooks dropped",
             about="A hook's ring was full, or sending failed for good. Serving is not affected, the evidence is.",
+            alerts=("TurnscopeDataDropped",),
             unit="events/s",
             queries=(Query(rate("turnscope_hook_dropped_total", "emitter_kind"), "{{emitter_kind}}"),),
         ),
@@ -99,7 +102,8 @@ DROPPED: Final = Row(
         ),
         Panel(
             title="Failed writes to the store",
-            about="Rows wait and are tried again.",
+            about="Rows wait and are tried again: nothing is lost yet.",
+            alerts=("TurnscopeStoreFails",),
             unit="failures",
             queries=(Query(increase("turnscope_exporter_store_failures_total")),),
             view="figure",
@@ -116,9 +120,12 @@ DROPPED: Final = Row(
         ),
         Panel(
             title="Traces exported",
-            about="Turn traces that the trace backend took.",
+            about="exported: turn traces that the trace backend took. left out: not sent on purpose, see --trace-ratio.",
             unit="traces/s",
-            queries=(Query(rate("turnscope_exporter_traces_exported_total")),),
+            queries=(
+                Query(rate("turnscope_exporter_traces_exported_total"), "exported"),
+                Query(rate("turnscope_exporter_traces_left_out_total"), "left out"),
+            ),
             width=24,
         ),
     ),
@@ -130,6 +137,7 @@ JOURNAL: Final = Row(
         Panel(
             title="Journalled and not assembled yet",
             about="Rising: the sidecar has too little CPU, and every figure is late.",
+            alerts=("TurnscopeAssemblyLags",),
             unit="bytes",
             queries=(Query(now("turnscope_exporter_journal_lag_bytes", "instance"), "{{instance}}"),),
             width=8,
@@ -151,6 +159,7 @@ JOURNAL: Final = Row(
         Panel(
             title="Journal that takes nothing in",
             about="1: its disk is full, not writable, or it is over its limit. Hooks' events wait, then are dropped.",
+            alerts=("TurnscopeJournalFails",),
             unit="",
             queries=(Query(series("turnscope_exporter_journal_failed"), "{{instance}}"),),
             view="figure",

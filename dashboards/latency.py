@@ -14,6 +14,7 @@ TURNS: Final = Row(
             title="Time to first token",
             about="From the client's request reaching the proxy to its first content byte. Needs the proxy's hook. A "
             "point on the curve is a turn: click it to open its trace.",
+            alerts=("TurnscopeTtftRegressed",),
             unit="seconds",
             queries=tuple(Query(quantile(q, "turnscope_ttft_seconds"), name, exemplars=True) for q, name in QUANTILES),
         ),
@@ -73,6 +74,7 @@ PARTS: Final = Row(
             title="Compute time saved and lost by fetching",
             about="Seconds of prefill saved, or lost, a second of serving: an estimate by each engine's own measured "
             "prefills. 100 % would be one engine's whole time.",
+            alerts=("TurnscopeFetchSlowerThanRecompute",),
             unit="ratio",
             queries=(
                 Query(rate("turnscope_fetch_gain_seconds_total", "engine"), "{{engine}} gained"),

@@ -110,7 +110,8 @@ def _bars(_: Panel) -> tuple[int, Any]:
 
 def _table(_: Panel) -> tuple[int, Any]:
     hide = {"excludeByName": dict.fromkeys(HIDDEN, True)}
-    return 6, table.Panel().with_transformation(models.DataTransformerConfig(id_val="organize", options=hide))
+    builder = table.Panel().show_header(True).frame_index(0)
+    return 6, builder.with_transformation(models.DataTransformerConfig(id_val="organize", options=hide))
 
 
 _VIEWS: Final = {"curves": _curves, "stacked": _stacked, "figure": _figure, "bars": _bars, "table": _table}

@@ -65,11 +65,6 @@ def most(name: str, *by: str, **where: str) -> str:
     return f"max by ({', '.join(by)}) ({series(name, **where)})"
 
 
-def average(name: str, *by: str, **where: str) -> str:
-    """Of a gauge, its present value, on average."""
-    return f"avg by ({', '.join(by)}) ({series(name, **where)})"
-
-
 def positive(expression: str) -> str:
     """Only the series that are above 0."""
     return f"{expression} > 0"

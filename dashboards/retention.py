@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.panels import QUANTILES, Page, Panel, Query, Row
-from dashboards.queries import average, increase, most, now, positive, quantile, rate, share
+from dashboards.queries import increase, most, now, positive, quantile, rate, share
 
 NOW: Final = Row(
     "Kept now",
@@ -32,6 +32,7 @@ NOW: Final = Row(
             title="Share of an engine's memory that is kept",
             about="KV blocks kept for finished requests over all KV blocks that the engine has: nothing else can have "
             "them. Near 100 % new requests wait.",
+            alerts=("TurnscopeRetentionPressure",),
             unit="ratio",
             queries=(
                 Query(
@@ -45,7 +46,7 @@ NOW: Final = Row(
             about="Share of KV blocks in use, kept ones included. Needs --engine-metrics; an engine that cannot be "
             "read has no curve.",
             unit="ratio",
-            queries=(Query(average("turnscope_engine_kv_usage_ratio", "engine", "rank"), "{{engine}} rank {{rank}}"),),
+            queries=(Query(now("turnscope_engine_kv_usage_ratio", "engine"), "{{engine}}"),),
         ),
         Panel(
             title="Age of the oldest",
@@ -57,6 +58,7 @@ NOW: Final = Row(
             title="Kept past the deadline",
             about="Holds past their time limit, and leases that nobody can renew any more, whose release was not "
             "seen: leaked blocks, or lost events.",
+            alerts=("TurnscopeHoldsOverdue",),
             unit="requests",
             queries=(Query(now("turnscope_held_overdue", "engine", "kind"), "{{engine}} {{kind}}"),),
             view="figure",
@@ -140,6 +142,7 @@ COST: Final = Row(
         Panel(
             title="Bytes kept, on average, by outcome",
             about="The same in bytes: an estimate from the KV cache's configuration, all ranks.",
+            alerts=("TurnscopeRetentionWaste",),
             unit="bytes",
             queries=(
                 Query(positive(rate("turnscope_hold_byte_seconds_total", "kind", "outcome")), "{{kind}} {{outcome}}"),

@@ -21,6 +21,11 @@ TRANSFERS: Final = Row(
             title="Reads by how they ended",
             about="One per transfer and rank. failed and handshake_failed: the engines could not reach each other. "
             "declined: the reader came too late for the blocks. notice_only: nothing had to be read.",
+            alerts=(
+                "TurnscopeTransfersFail",
+                "TurnscopeHandshakesFail",
+                "TurnscopeReadsDeclined",
+            ),
             unit="reads/s",
             queries=(
                 Query(
@@ -123,6 +128,7 @@ FABRIC: Final = Row(
             title="Bytes by what carried them",
             about="NIXL's bytes of windows of a minute, by what the node's card counters say carried them: efa, tcp "
             "(the Ethernet card), local (neither), or unknown where there are no EFA counters.",
+            alerts=("TurnscopeFellBackToTcp",),
             unit="bytes/s",
             queries=(Query(rate("turnscope_fabric_window_bytes_total", "transport"), "{{transport}}"),),
             view="stacked",
@@ -138,6 +144,7 @@ FABRIC: Final = Row(
             title="How far cards and NIXL agree",
             about="A card's bytes over NIXL's in the last window with transfers: near 1, this card carried them; "
             "above, it had other traffic as well; near 0, another card did.",
+            alerts=("TurnscopeFabricDisagrees",),
             unit="ratio",
             queries=(Query(now("turnscope_fabric_agreement_ratio", "node", "card"), "{{node}} {{card}}"),),
         ),

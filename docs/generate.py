@@ -234,12 +234,13 @@ def dashboards_page(files: dict[str, str]) -> str:
     out = [
         f"{_HEAD}# Dashboards\n\n"
         "For Grafana 11 and newer, in `dashboards/`, made by `dashboards/build.py`. Import the files, or provision "
-        "them ([deploy](../deploy/README.md)); `turnscope assets DIR` writes them out of an installed package. Each "
-        "has variables for the Prometheus data source, the deployment (a scrape job) and the engine, and for the addresses "
-        "of the explorer and of the runbooks, which its links lead to. A figure, a bar and a table show the time "
-        "chosen as a whole, or its end; curves show its course. Where nothing was measured a panel says so: "
-        "absent is not 0.\n\nThe tables below are read from the JSON: what a panel is called, what it says of "
-        "itself, and which metrics it draws.\n"
+        "them ([deploy](../deploy/README.md)); `turnscope assets DIR` writes them out of an installed package. "
+        "Each has variables for the Prometheus data source, the deployment (a scrape job) and the engine, and for "
+        "the addresses of the explorer and of the runbooks, which its links lead to. A figure, a bar and a table "
+        "show the time chosen as a whole, or its end; curves show its course. Where nothing was measured a panel "
+        "says so: absent is not 0.\n\n"
+        "The tables below are read from the JSON: what a panel is called, what it says of itself, and which "
+        "metrics it draws.\n"
     ]
     for name, content in files.items():
         board = json.loads(content)

@@ -91,6 +91,12 @@ class Settings(BaseSettings):
         "Send a trace of every turn there, e.g. http://127.0.0.1:4317 (gRPC) or http://host:4318 (HTTP).",
     )
     export_otlp_headers: str = _setting("", "NAME=VALUE,...", "Headers to send traces with, e.g. authorization=KEY.")
+    trace_ratio: float = _setting(
+        1.0, "SHARE", "Turns of which a trace is sent; suspicious, failed and slow ones always.", ge=0, le=1
+    )
+    trace_slow_seconds: float = _setting(
+        10.0, "SECONDS", "A time to first token, or a prefill, from which on a turn is slow.", gt=0, le=86400
+    )
     trace_queue: int = _setting(2048, "COUNT", "Turn traces that may wait for their backend.", ge=1, le=10**6)
     engine_names: Annotated[dict[str, str], NoDecode] = _setting(
         {}, "ID=NAME,...", "Names for engines in labels, by vLLM's engine_id. Others get their role and a number."

@@ -1,14 +1,12 @@
-"""Metrics that engines count themselves: read from their own ``/metrics`` by the sidecar, beside what hooks tell."""
+"""Metrics that engines count themselves: read from their own ``/metrics`` by the sidecar, beside what hooks tell.
+
+Of several data-parallel engines behind one address each has a name of its own, ``<name>-dp<rank>``, as hooks name them.
+"""
 
 from __future__ import annotations
 
-from typing import Final
-
 from turnscope.catalog.labels import ENGINE
-from turnscope.catalog.metric import Kind, Label, Metric
-
-RANK: Final = Label("rank", (*map(str, range(16)), "other"))
-"""vLLM's own number of a data-parallel engine behind one address, ``0`` where there is one."""
+from turnscope.catalog.metric import Kind, Metric
 
 ENGINES = (
     Metric(
@@ -25,7 +23,7 @@ ENGINES = (
         kind=Kind.GAUGE,
         unit="requests",
         help="Requests that the engine runs, by its own count (vllm:num_requests_running).",
-        labels=(ENGINE, RANK),
+        labels=(ENGINE,),
         owner="engine metrics",
     ),
     Metric(
@@ -33,7 +31,7 @@ ENGINES = (
         kind=Kind.GAUGE,
         unit="requests",
         help="Requests that wait to be run, by its own count (vllm:num_requests_waiting).",
-        labels=(ENGINE, RANK),
+        labels=(ENGINE,),
         owner="engine metrics",
     ),
     Metric(
@@ -42,7 +40,7 @@ ENGINES = (
         unit="requests",
         help="Requests that the engine put back for want of memory since the sidecar first looked "
         "(vllm:num_preemptions_total).",
-        labels=(ENGINE, RANK),
+        labels=(ENGINE,),
         owner="engine metrics",
         sparse=True,
     ),
@@ -52,7 +50,7 @@ ENGINES = (
         unit="ratio",
         help="Share of the engine's KV blocks in use, by its own count (vllm:kv_cache_usage_perc): what is held for "
         "next turns is part of it.",
-        labels=(ENGINE, RANK),
+        labels=(ENGINE,),
         owner="engine metrics",
     ),
 )

@@ -27,6 +27,7 @@ from turnscope.outputs.metrics import MetricState
 from turnscope.outputs.otlp import BadEndpoint, trace_sender
 from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
+from turnscope.outputs.sampling import Sampler
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.digest_key import BadKey, load_or_make
@@ -144,6 +145,7 @@ class Sidecar:
             metrics=self.metrics,
             rows=self._rows,
             traces=self._traces,
+            sampler=Sampler(settings.trace_ratio, int(settings.trace_slow_seconds * SECOND)),
             recording=recorder,
             engine_names=settings.engine_names,
             checkpoint_s=settings.checkpoint_seconds,

@@ -11,7 +11,7 @@ import bisect
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,14 +21,23 @@ from turnscope.model import Contribution, Sample
 HELD_S: Final = 60.0
 
 
+class Exemplar(NamedTuple):
+    """One observation and the trace of the turn that it is of."""
+
+    trace_id: str
+    value: float
+
+
 class _Series:
     """One label set. ``counts`` has one entry per bucket and one for +Inf; a counter has none."""
 
-    __slots__ = ("counts", "first_s", "seen_by", "total")
+    __slots__ = ("counts", "exemplars", "first_s", "seen_by", "total")
 
     def __init__(self, buckets: int | None) -> None:
         self.total = 0.0
         self.counts = None if buckets is None else [0] * (buckets + 1)
+        self.exemplars: dict[int, Exemplar] = {}
+        """By bucket."""
         self.first_s: float | None = None
         self.seen_by: set[str] | None = set()
         """Scrapers that saw it at 0; None once it is no longer held back."""
@@ -42,6 +51,8 @@ class Point(msgspec.Struct, frozen=True):
     """A histogram's sum."""
     cumulative: tuple[int, ...] = ()
     """A histogram's observations up to each bucket's bound, the last one up to +Inf."""
+    exemplars: tuple[tuple[int, Exemplar], ...] = ()
+    """A histogram's, by bucket: the last observation whose trace is kept."""
 
 
 class MetricState:
@@ -80,6 +91,15 @@ class MetricState:
         with self._lock:
             refusals = [self._add(c.metric, c.labels, c.value) for c in contributions]
         return [refusal for refusal in refusals if refusal is not None]
+
+    def exemplify(self, contributions: Iterable[Contribution], trace_id: str) -> None:
+        """Name the trace of observations that were added before."""
+        with self._lock:
+            for c in contributions:
+                series = self._series[c.metric].get(c.labels)
+                if series is not None and series.counts is not None:
+                    bucket = bisect.bisect_left(self._metrics[c.metric].buckets, c.value)
+                    series.exemplars[bucket] = Exemplar(trace_id, c.value)
 
     def gauge(self, metric: str, labels: tuple[str, ...], value: float) -> None:
         """Give a gauge of the exporter's own its present value."""
@@ -163,4 +183,5 @@ class MetricState:
             else:
                 series.seen_by.add(scraper)
                 return Point(labels, 0.0, (0,) * len(series.counts or ()))
-        return Point(labels, series.total, tuple(itertools.accumulate(series.counts or ())))
+        exemplars = tuple(series.exemplars.items())
+        return Point(labels, series.total, tuple(itertools.accumulate(series.counts or ())), exemplars)

@@ -14,12 +14,13 @@ from typing import Final
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from turnscope.catalog.engines import RANK
 from turnscope.model import Count, Sample
 
 _LOG: Final = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
+MAX_RANKS: Final = 64
+"""Data-parallel engines behind one address that are told apart."""
 MAX_BYTES: Final = 8 * 2**20
 """Of one page: vLLM's has some hundred KB."""
 GAUGES: Final = {
@@ -62,7 +63,13 @@ def read(page: str) -> Values:
 
 
 def _rank(told: str) -> str:
-    return told if told in (RANK.values or ()) else "other"
+    return told if told.isdecimal() and int(told) < MAX_RANKS else "other"
+
+
+def _names(target: str, values: Values) -> dict[str, str]:
+    """Rank to the engine's name in labels."""
+    ranks = {rank for _, rank in values}
+    return {rank: f"{target}-dp{rank}" if len(ranks) > 1 else target for rank in ranks}
 
 
 def fetch(url: str, *, timeout_s: float = TIMEOUT_S) -> str:
@@ -102,7 +109,7 @@ class EngineMetrics:
         self._count = count
         self._every_s = every_s
         self._fetch = fetch
-        self._preempted: dict[tuple[str, str], float] = {}
+        self._preempted: dict[str, float] = {}
         self._troubles: dict[str, str] = {}
         self._stop = threading.Event()
         self._threads = [
@@ -141,18 +148,21 @@ class EngineMetrics:
             self._sample([Sample("turnscope_engine_metrics_up", (name,), 0)], f"engine {name}")
             return
         self._report(name, None)
-        gauges = [Sample(metric, (name, rank), value) for (metric, rank), value in values.items() if metric != _TOTAL]
-        self._sample([Sample("turnscope_engine_metrics_up", (name,), 1), *gauges], f"engine {name}")
+        names = _names(name, values)
+        shown = [Sample("turnscope_engine_metrics_up", (name,), 1)]
         for (metric, rank), value in values.items():
             if metric == _TOTAL:
-                self._add(name, rank, value)
+                self._add(names[rank], value)
+            else:
+                shown.append(Sample(metric, (names[rank],), value))
+        self._sample(shown, f"engine {name}")
 
-    def _add(self, name: str, rank: str, total: float) -> None:
+    def _add(self, engine: str, total: float) -> None:
         """What came since the look before; an engine that counts from 0 again has been started anew."""
-        before = self._preempted.get((name, rank))
-        self._preempted[name, rank] = total
+        before = self._preempted.get(engine)
+        self._preempted[engine] = total
         since = 0.0 if before is None else total - before if total >= before else total
-        self._count(_TOTAL, (name, rank), since)
+        self._count(_TOTAL, (engine,), since)
 
     def _report(self, name: str, trouble: str | None) -> None:
         before = self._troubles.pop(name, None)
