@@ -120,7 +120,7 @@ DROPPED: Final = Row(
         ),
         Panel(
             title="Traces exported",
-            about="exported: turn traces that the trace backend took. left out: not sent on purpose, see --trace-ratio.",
+            about="exported: turn traces that the backend took. left out: not sent on purpose, see --trace-ratio.",
             unit="traces/s",
             queries=(
                 Query(rate("turnscope_exporter_traces_exported_total"), "exported"),

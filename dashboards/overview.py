@@ -182,7 +182,7 @@ SAFE: Final = Row(
         ),
         Panel(
             title="Turns found to stand still, by cause",
-            about="Counted when they were found, in the time shown. docs/reasons.md and the runbook explain the causes; "
+            about="Counted when they were found, in the time shown. The runbook explains the causes; "
             "unknown: no step for longer than the limit.",
             unit="turns",
             queries=(Query(increase("turnscope_stuck_total", "cause"), "{{cause}}"),),

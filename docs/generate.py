@@ -26,6 +26,7 @@ from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
 from turnscope.decode import codec
 from turnscope.emit import settings
+from turnscope_app.fields import GROUPS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -265,6 +266,13 @@ def _panel_row(panel: dict[str, Any]) -> tuple[str, ...]:
     return panel["title"], panel["type"], unit, panel["description"], ", ".join(f"`{name}`" for name in metrics)
 
 
+# --- traces -------------------------------------------------------------------------------------------
+def traces_page() -> str:
+    """Spans and attributes of a turn's trace, with queries."""
+    labels = {column.name: column.help for group in GROUPS for column in (*group.listed, *group.more)}
+    return _HEAD + importlib.import_module("docs.traces").page(_table, _field_docs(model.facts), labels)
+
+
 # --- pages --------------------------------------------------------------------------------------------
 def pages() -> dict[str, str]:
     """Path in the repository to content of every generated file."""
@@ -276,6 +284,7 @@ def pages() -> dict[str, str]:
         "docs/settings.md": settings_page(),
         "docs/commands.md": commands_page(),
         "docs/dashboards.md": dashboards_page(boards),
+        "docs/traces.md": traces_page(),
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }
 

@@ -18,7 +18,7 @@ from turnscope.config import Settings
 HUGE = "x" * 5000
 NOT_UTF8 = os.fsdecode(b"a\xff\xfeb")
 FREE = ["--http", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0"]
-MAY_BE_EMPTY = {"engine-names", "export-otlp-headers"}
+MAY_BE_EMPTY = {"engine-names", "engine-metrics", "export-otlp-headers"}
 SERVE = [name.replace("_", "-") for name in Settings.model_fields]
 
 

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "replay": "Send a recording to a running sidecar.",
     "explore": "Show the sessions in a browser.",
     "why": "Say where one request stops continuing another.",
+    "assets": "Write dashboards, rules, runbooks and provisioning to a folder.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",
 }
 """The others: ``turnscope.cli.<name>.<name>`` is a typer command."""
