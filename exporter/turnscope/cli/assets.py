@@ -10,6 +10,7 @@ from typing import Final
 
 import typer
 
+from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
 
 FOLDERS: Final = ("dashboards", "alerts", "deploy")
@@ -18,7 +19,7 @@ SUFFIXES: Final = (".json", ".yml", ".md")
 
 
 def assets(
-    folder: Path = typer.Argument(..., metavar="DIR", help="Where to write them; it is made if it is not there."),
+    to: str = typer.Argument(..., metavar="DIR", help="Where to write them; it is made if it is not there."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Also where a file of another content is in the way."),
 ) -> None:
     """Write what stands behind a sidecar into a folder: Grafana dashboards, Prometheus rules with their runbooks, and
@@ -26,7 +27,7 @@ def assets(
 
     Begin with deploy/README.md there. Nothing that you have changed is overwritten unless you say so.
     """
-    found = dict(_found())
+    folder, found = Path(arguments.text("DIR", to)).expanduser(), dict(_found())
     in_the_way = [] if overwrite else [name for name, text in found.items() if _differs(folder / name, text)]
     if in_the_way:
         more = f" and {len(in_the_way) - 1} more" if len(in_the_way) > 1 else ""
