@@ -86,7 +86,7 @@ QUERIES: Final = (
     ),
     (
         "How long reverse fetches take",
-        '{ name = "reverse_fetch" } | quantile_over_time(duration, .5, .95)',
+        '{ name = "reverse_fetch" } | quantile_over_time(duration, 0.5, 0.95)',
     ),
 )
 

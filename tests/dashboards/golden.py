@@ -1,6 +1,6 @@
 """The golden scenario as a scraper would have seen it: the recorded run of two real pairs, scraped every 15 seconds.
 
-Turns, holds and transfers come from the recording through the real assembly; card counters, which it does not
+Turns, holds and transfers come from the recording through the real assembly; card counters, which it need not
 have, are looked at every 2 seconds beside it; what a sidecar says of itself and of engines comes from a running one.
 """
 
@@ -58,7 +58,7 @@ def recorded() -> list[Arrived]:
 
 
 def looks(events: list[Arrived]) -> Iterator[Arrived]:
-    """At the cards of the recorded run's host: EFA carries nothing, Ethernet a little of something else."""
+    """At the cards of a node where EFA carries nothing, and Ethernet a little of something else."""
     begin, told = events[0]
     emitter = Emitter(id="ca4d" * 4, kind="collector", host=told.emitter.host, clock=told.emitter.clock)
     for n, arrival in enumerate(range(begin, events[-1][0], 2 * SECOND)):
