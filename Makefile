@@ -26,6 +26,7 @@ test: .venv/.dev ## all set-up, then every test, the live pair's as well
 	@sh scripts/system.sh
 	@$(BIN)/python tests/outputs/phoenix_setup.py || echo "the tests that need Phoenix will fail" >&2
 	@$(BIN)/python live/router_setup.py || echo "the tests that need vllm-router will fail" >&2
+	@$(BIN)/python tests/node/setup.py || echo "the tests that need npm packages will fail" >&2
 	@$(BIN)/python live/setup.py || echo "the tests that need the live pair will fail" >&2
 	@$(RUN) -m pytest $(ARGS)
 

@@ -20,6 +20,7 @@ from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import SegmentFile
 from turnscope.model import AgentSpan, Attempt, Contribution, Event, Fact, Final, HoldRecord, Turn
 from turnscope.outputs.metrics import MetricState, Point
+from turnscope.outputs.sampling import Sampler
 from turnscope.pipeline import Pipeline
 from turnscope.receivers.errors import Unavailable
 
@@ -93,6 +94,7 @@ class Box:
         create: Callable[[Path], SegmentFile] = SegmentFile,
         assembly: Callable[[], Assembler] | None = None,
         engine_names: dict[str, str] | None = None,
+        sampler: Sampler | None = None,
     ) -> None:
         self.folder = folder
         self.metrics = MetricState(METRICS, now_s=time.monotonic)
@@ -106,6 +108,7 @@ class Box:
             metrics=self.metrics,
             rows=self.rows,
             traces=self.traces,
+            sampler=sampler,
             recording=self.recording,
             engine_names=engine_names,
             checkpoint_s=checkpoint_s,
@@ -462,3 +465,38 @@ def test_a_journal_that_is_closing_refuses(box: Callable[..., Box]) -> None:
         run.pipeline.accept(conversation(1)[1])
     with pytest.raises(JournalUnavailable):
         run.journal.append_events([])
+
+
+def exemplars(run: Box) -> set[str]:
+    """Traces that histograms name."""
+    return {e.trace_id for _, points in run.metrics.points() for point in points for _, e in point.exemplars}
+
+
+def test_observations_name_the_traces_that_were_sent(box: Callable[..., Box]) -> None:
+    run = box()
+    run.pipeline.accept([event for events in conversation(1) for event in events])
+    run.settled(1)
+    run.eventually(lambda: run.traces.turns)
+    assert exemplars(run) == {turn.turn_id for turn in run.traces.turns}
+
+
+def test_turns_that_are_left_out_are_counted_and_stored_and_named_by_no_observation(box: Callable[..., Box]) -> None:
+    run = box(sampler=Sampler(0.0))
+    run.pipeline.accept([event for events in conversation(3) for event in events])
+    run.settled(3)
+    run.eventually(lambda: run.count("exporter_traces_left_out") == 3)
+    assert run.traces.turns == []
+    assert exemplars(run) == set()
+    assert len(run.rows.turns) >= 3
+
+
+def test_a_turn_that_was_left_out_is_sent_when_later_facts_make_it_suspicious(box: Callable[..., Box]) -> None:
+    run, pair = box(sampler=Sampler(0.0)), Pair()
+    events = [*pair.start(), *pair.turn("1")]
+    events += pair.turn("2", at_ms=5000, prompt=1250, fetched=1199, given=pair.handle("1", 1199))
+    unreleased = [e for e in events if getattr(e.body, "phase", "") != "released"]
+    run.pipeline.accept(unreleased)
+    run.settled(2)
+    run.pipeline.accept(pair.expired("d1", 4000))
+    run.eventually(lambda: run.traces.turns)
+    assert [(turn.prefill_request_id, turn.suspicions) for turn in run.traces.turns] == [("p2", ["stale_handle"])]

@@ -97,12 +97,12 @@ def test_what_one_engine_can_have_is_bounded_by_the_catalogue() -> None:
         assert lines <= PER_ENGINE, role
 
 
-def test_sessions_and_free_texts_make_no_series() -> None:
+def test_ten_thousand_sessions_and_free_texts_make_no_series() -> None:
     page, pair = Page(), Pair()
     page.feed(pair.start())
     page.feed(pair.turn("0"))
     before = page.samples()
-    for n in range(1, 2000):
+    for n in range(1, 10_001):
         events = pair.turn(str(n), at_ms=n)
         for event in events:
             body: Any = event.body
@@ -118,3 +118,4 @@ def test_sessions_and_free_texts_make_no_series() -> None:
         page.feed(events)
     after = page.samples()
     assert set(after) == set(before)
+    assert max(per_engine(after).values()) <= PER_ENGINE

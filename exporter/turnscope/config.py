@@ -22,7 +22,9 @@ _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _HEADER_VALUE: Final = re.compile(r"[ -~]+")
-_LISTS: Final = frozenset({"engine_names", "export_otlp_headers", "export_spans_headers"})
+_URL: Final = re.compile(r"https?://[^\s/@?#]+(/[^\s?#]*)?")
+_MAX_TARGETS: Final = 64
+_LISTS: Final = frozenset({"engine_names", "engine_metrics", "export_otlp_headers", "export_spans_headers"})
 
 
 def readable(value: str, *, listed: bool = False) -> str:
@@ -100,6 +102,12 @@ class Settings(BaseSettings):
         "Pass spans of agents on to your own backend, unchanged and with their content: an address as of --export-otlp.",
     )
     export_spans_headers: str = _setting("", "NAME=VALUE,...", "Headers to pass them on with.")
+    trace_ratio: float = _setting(
+        1.0, "SHARE", "Turns of which a trace is sent; suspicious, failed and slow ones always.", ge=0, le=1
+    )
+    trace_slow_seconds: float = _setting(
+        10.0, "SECONDS", "A time to first token, or a prefill, from which on a turn is slow.", gt=0, le=86400
+    )
     trace_queue: int = _setting(2048, "COUNT", "Turn traces that may wait for their backend.", ge=1, le=10**6)
     engine_names: Annotated[dict[str, str], NoDecode] = _setting(
         {}, "ID=NAME,...", "Names for engines in labels, by vLLM's engine_id. Others get their role and a number."
@@ -107,6 +115,12 @@ class Settings(BaseSettings):
     max_engine_names: int = _setting(
         64, "COUNT", "Engines with a name of their own in labels; those beyond share ROLE-other.", ge=1, le=1000
     )
+    engine_metrics: Annotated[dict[str, str], NoDecode] = _setting(
+        {},
+        "NAME=URL,...",
+        "Engines' own metrics to read, by the engine's name in labels, e.g. prefill-0=http://127.0.0.1:8100/metrics.",
+    )
+    engine_metrics_seconds: float = _setting(5.0, "SECONDS", "Time between two looks at them.", ge=0.1, le=300)
     grace_seconds: float = _setting(5.0, "SECONDS", "From a turn being complete to its being counted.", ge=0, le=3600)
     stuck_seconds: float = _setting(
         300.0, "SECONDS", "A request that takes no step for longer counts as stuck.", gt=0, le=86400
@@ -148,6 +162,19 @@ class Settings(BaseSettings):
     @classmethod
     def _names(cls, value: object) -> object:
         return split_pairs(value, "ENGINE_ID=NAME") if isinstance(value, str) else value
+
+    @field_validator("engine_metrics", mode="before")
+    @classmethod
+    def _targets(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        targets = split_pairs(value, "NAME=URL")
+        if len(targets) > _MAX_TARGETS:
+            raise ValueError(f"these are {len(targets)} engines, and one sidecar reads at most {_MAX_TARGETS}")
+        for url in targets.values():
+            if not _URL.fullmatch(url):
+                raise ValueError(f"{shown(url)} is not an address of metrics: write it like http://host:8000/metrics")
+        return targets
 
     @field_validator("node_hosts", mode="before")
     @classmethod

@@ -26,6 +26,7 @@ from turnscope.journal.records import Batch, Counted, Spans
 from turnscope.journal.segments import Position
 from turnscope.model import AgentSpan, AssemblyStatus, Event, Fact, HoldRecord, Sample, Turn
 from turnscope.outputs.metrics import MetricState
+from turnscope.outputs.sampling import Sampler
 from turnscope.receivers.errors import Unavailable
 from turnscope.semconv import Role
 
@@ -101,6 +102,7 @@ class Pipeline:
         metrics: MetricState,
         rows: Rows,
         traces: Traces | None = None,
+        sampler: Sampler | None = None,
         recording: Recording | None = None,
         engine_names: Mapping[str, str] | None = None,
         checkpoint_s: float = 60.0,
@@ -112,6 +114,7 @@ class Pipeline:
         self._metrics = metrics
         self._rows = rows
         self._traces = traces
+        self._sampler = sampler or Sampler()
         self._recording = recording
         self._names = engine_names or {}
         self._checkpoint_s = checkpoint_s
@@ -298,8 +301,19 @@ class Pipeline:
             self._rows.add(fact.turn, fact.hold)
             if isinstance(fact, model.Revision) and fact.span is not None:
                 self._rows.add_span(fact.span)
-            if isinstance(fact, model.Final) and fact.turn is not None and self._traces is not None:
-                self._traces.add(fact.turn)
+            if fact.turn is not None and self._traces is not None:
+                self._trace(self._traces, fact, fact.turn)
+
+    def _trace(self, traces: Traces, fact: Fact, turn: Turn) -> None:
+        """Send the turn's trace if it is kept; then its observations may name it."""
+        if isinstance(fact, model.Revision):
+            if self._sampler.keeps_late(turn):
+                traces.add(turn)
+        elif self._sampler.keeps(turn):
+            traces.add(turn)
+            self._metrics.exemplify(fact.contributions, turn.turn_id)
+        else:
+            self._metrics.add("turnscope_exporter_traces_left_out_total", (), 1)
 
     def _journal_counted(self, now_ns: int, finals: list[model.Final]) -> bool:
         """False when the sidecar is stopped before it could be written: the next start counts them."""

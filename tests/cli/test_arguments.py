@@ -18,7 +18,7 @@ from turnscope.config import Settings
 HUGE = "x" * 5000
 NOT_UTF8 = os.fsdecode(b"a\xff\xfeb")
 FREE = ["--http", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"]
-MAY_BE_EMPTY = {"engine-names", "export-otlp-headers"}
+MAY_BE_EMPTY = {"engine-names", "engine-metrics", "export-otlp-headers", "export-spans-headers"}
 SERVE = [name.replace("_", "-") for name in Settings.model_fields]
 
 
@@ -110,6 +110,14 @@ OTHERS: list[tuple[list[str], str]] = [
     (["demo", NOT_UTF8], "is not UTF-8 text"),
     (["demo", HUGE], "is too long"),
     (["demo"], "no recording in"),
+    (["assets", ""], "DIR: it is empty"),
+    (["assets", "file"], "file cannot be written (Not a directory): choose another folder"),
+    (["assets", NOT_UTF8], "DIR: 'a\\udcff\\udcfeb' is not UTF-8 text"),
+    (["assets", HUGE], "is too long"),
+    (["serve", "--engine-metrics", "d"], "'d' is not of the form NAME=URL"),
+    (["serve", "--engine-metrics", "d=ftp://x"], "'ftp://x' is not an address of metrics: write it like http://host"),
+    (["serve", "--engine-metrics", ",".join(f"d{n}=http://h" for n in range(65))], "reads at most 64"),
+    (["serve", "--trace-ratio", "2"], "'2' is not possible, it must be at most 1"),
     (["explore", "--store", ""], "--store: it is empty"),
     (["explore", "--store", "file"], "(it is a file and no folder): check the path, or choose another store"),
     (["explore", "--store", "folder"], "There is no turnscope store at folder"),

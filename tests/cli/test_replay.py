@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.builders import Pair
-from tests.decode.spans import otlp_span, request
 from tests.cli.served import free_port
+from tests.decode.spans import otlp_span, request
 from turnscope.cli import replay
 from turnscope.cli.errors import Sorry
 from turnscope.cli.main import build, main
@@ -22,8 +22,8 @@ from turnscope.cli.sidecar import Sidecar
 from turnscope.decode import jsonlines, spans
 from turnscope.model import AgentSpan, Event
 from turnscope.receivers.errors import Invalid, Unavailable
-from turnscope.receivers.otlp_grpc import OtlpGrpc
 from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
 
 SECOND = 10**9
 

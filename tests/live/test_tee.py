@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import grpc
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+from turnscope.receivers.grpc_logs import GrpcLogs
 
 from live.tee import Copy, prefill_elsewhere, running_tee
 from tests.builders import Pair
@@ -15,7 +16,6 @@ from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.model import Event
 from turnscope.receivers.errors import Unavailable
-from turnscope.receivers.grpc_logs import GrpcLogs
 from turnscope.receivers.intake import LogsIntake
 
 LIMIT = 2**20

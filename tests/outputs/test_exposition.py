@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from turnscope.catalog import METRICS, Kind, label_sets
-from turnscope.model import Sample
+from turnscope.model import Contribution, Sample
 from turnscope.outputs.exposition import render
 from turnscope.outputs.metrics import MetricState
 from turnscope.semconv import Role
@@ -81,3 +81,17 @@ def test_the_content_type_is_the_one_asked_for(state: MetricState) -> None:
     assert render(state.points(), "")[1].startswith("text/plain")
     assert render(state.points(), OPENMETRICS)[1].startswith("application/openmetrics-text")
     assert page(state, OPENMETRICS).endswith("# EOF\n")
+
+
+def test_exemplars_are_on_the_page_that_can_have_them_and_on_no_other(state: MetricState) -> None:
+    contributions = [Contribution("turnscope_ttft_seconds", ("mixed",), 0.25)]
+    state.add_all(contributions)
+    state.exemplify(contributions, "ab" * 16)
+    found = {
+        sample.labels["le"]: sample.exemplar
+        for family in parse_openmetrics(page(state, OPENMETRICS))
+        for sample in family.samples
+        if sample.exemplar is not None
+    }
+    assert {le: (e.labels, e.value) for le, e in found.items()} == {"0.3": ({"trace_id": "ab" * 16}, 0.25)}
+    assert "trace_id" not in page(state)

@@ -166,3 +166,27 @@ def test_a_counter_and_a_histograms_sum_never_go_back(state: MetricState, value:
     with pytest.raises(ValueError, match="would go back"):
         state.add(TURNS.name, ("a",), value)
     assert shown(state, None) == {("a",): 1}
+
+
+def test_an_observation_can_name_the_trace_of_its_turn(state: MetricState) -> None:
+    for value, trace in ((0.05, "aa"), (0.07, "bb"), (5.0, "cc")):
+        contributions = [Contribution(TIMES.name, (), value), Contribution(TURNS.name, ("mixed",), 1)]
+        state.add_all(contributions)
+        state.exemplify(contributions, trace)
+    (point,) = next(points for m, points in state.points() if m == TIMES)
+    assert dict(point.exemplars) == {0: ("bb", 0.07), 2: ("cc", 5.0)}
+
+
+def test_a_histogram_that_is_held_back_names_no_trace(state: MetricState) -> None:
+    contributions = [Contribution(TIMES.name, (), 0.05)]
+    state.add_all(contributions)
+    state.exemplify(contributions, "aa")
+    (point,) = next(points for m, points in state.points("prometheus") if m == TIMES)
+    assert (point.cumulative, point.exemplars) == ((0, 0, 0), ())
+
+
+def test_what_one_source_samples_leaves_the_gauges_of_another_alone(state: MetricState) -> None:
+    state.sample([Sample(HELD.name, ("p",), 1.0)])
+    state.sample([Sample(HELD.name, ("d",), 2.0)], "engine d")
+    state.sample([])
+    assert shown(state, None, HELD) == {("d",): 2.0}

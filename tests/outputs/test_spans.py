@@ -239,3 +239,29 @@ def test_durations_without_a_span_of_their_own_are_attributes_in_seconds() -> No
     assert found["turnscope.turn.late_by_seconds"] == -4.0
     assert "turnscope.turn.ttft_fetch_seconds" not in found
     assert [key for key in found if key.endswith("_ns")] == []
+
+
+def test_the_longest_turn_there_can_be_fits_and_says_how_many_attempts_it_left_out() -> None:
+    long = "🐢" * semconv.MAX_TEXT
+    attempts = [
+        TurnAttempt(number=n, final=n == 999, turn_id=TURN_ID, path=long, status=long, stage=long, started_ns=START)
+        for n in range(1000)
+    ]
+    for attempt in attempts:
+        attempt.duration_ns = MS
+    texts = {f.name: long for f in msgspec.structs.fields(Turn) if f.type in (str, str | None) and "id" not in f.name}
+    request = spans.encode(
+        [turn(**texts, session_id=long, suspicions=[long] * 10, attempts_made=attempts)], version="0"
+    )
+    (scope,) = request.resource_spans[0].scope_spans
+    assert request.ByteSize() <= 65_536
+    (root,) = [span for span in scope.spans if span.name == "turn"]
+    left_out = attributes(root)["turnscope.turn.attempts_left_out"]
+    assert 0 < left_out < 1000
+    assert len([span for span in scope.spans if span.name == "attempt"]) == 1000 - left_out
+
+
+def test_a_turn_with_a_few_attempts_leaves_none_out() -> None:
+    attempt = TurnAttempt(number=1, final=True, turn_id=TURN_ID, path="mixed", status="ok")
+    found = trace(attempts_made=[attempt] * 3)
+    assert "turnscope.turn.attempts_left_out" not in attributes(found["turn"])

@@ -15,8 +15,8 @@ from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.marks import fingerprint
 from turnscope.receivers.digest_key import NAME, BadKey, load_or_make
-from turnscope.receivers.otlp_grpc import OtlpGrpc
 from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
 
 KEY = "ab" * 32
 LIMIT = 1 << 20

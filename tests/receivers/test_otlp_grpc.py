@@ -17,8 +17,8 @@ from tests.decode.spans import otlp_span, request
 from turnscope.decode import codec
 from turnscope.model import AgentSpan, Event
 from turnscope.receivers.errors import Unavailable
-from turnscope.receivers.otlp_grpc import OtlpGrpc
 from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
 
 LIMIT = 64 * 1024
 EVENTS = Pair().turn("1")

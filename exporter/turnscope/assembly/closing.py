@@ -12,6 +12,7 @@ from turnscope.assembly.evidence import Witness
 from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import Holds, late_notice_ns
 from turnscope.assembly.ledger import Ledger, one
+from turnscope.assembly.opportunity import followup
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
@@ -152,6 +153,7 @@ class Closing:
         learning.learn_prefill(prefill_engine, turn, row)
         learning.learn_step(decode_engine, row)
         contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
+        contributions += followup(self._state, self._settler, turn, row)
         note_reason(prefill_engine, row)
         note_explained(self._state, row)
         note_continuity(self._state, row)

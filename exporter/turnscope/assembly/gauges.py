@@ -78,6 +78,8 @@ def _infos(engines: Engines) -> list[Sample]:
         on = "unknown" if facts.bidirectional is None else "yes" if facts.bidirectional else "no"
         labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)
         out.append(Sample("turnscope_engine_info", labels, 1))
+        if facts.hold_ttl_ns is not None:
+            out.append(Sample("turnscope_engine_hold_ttl_seconds", (known.name,), facts.hold_ttl_ns / _NS))
         for name in dict.fromkeys(facts.connectors or filter(None, (facts.connector,))):
             measured = "yes" if name.startswith("Nixl") else "no"
             out.append(Sample("turnscope_connector_info", (known.name, name, measured), 1))

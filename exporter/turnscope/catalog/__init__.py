@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnscope.catalog.continuity import CONTINUITY
+from turnscope.catalog.engines import ENGINES
 from turnscope.catalog.evidence import EVIDENCE
 from turnscope.catalog.exporter import EXPORTER
 from turnscope.catalog.fabric import FABRIC
@@ -12,7 +13,7 @@ from turnscope.catalog.metric import ADDED, Kind, Label, Metric
 from turnscope.catalog.turns import TURNS
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (*TURNS, *CONTINUITY, *HOLDS, *EVIDENCE, *FABRIC, *EXPORTER)
+    metric.name: metric for metric in (*TURNS, *CONTINUITY, *HOLDS, *EVIDENCE, *FABRIC, *ENGINES, *EXPORTER)
 }
 
 __all__ = ["ADDED", "METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]

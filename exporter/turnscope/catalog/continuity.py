@@ -5,7 +5,7 @@ Counted with their turn, of turns that reached a prefill engine.
 
 from __future__ import annotations
 
-from turnscope.catalog.labels import ENGINE, PREFILLS
+from turnscope.catalog.labels import ENGINE, GAP_SECONDS, OPPORTUNITIES, PREFILLS
 from turnscope.catalog.metric import Kind, Label, Metric
 from turnscope.semconv import ContinuityEvidence, LocalMiss, Reason
 
@@ -60,5 +60,26 @@ CONTINUITY = (
         labels=(ENGINE, Label("evidence", tuple(ContinuityEvidence))),
         owner="settler",
         roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_followup_turns_total",
+        kind=Kind.COUNTER,
+        unit="turns",
+        help="Turns that continue an earlier one of their session, by whether D held more of it than P had, at least "
+        "the threshold: taken, P fetched from it; missed, it did not; none, there was nothing to gain; unknown, D's "
+        "hook or P's split does not tell.",
+        labels=(ENGINE, Label("opportunity", OPPORTUNITIES)),
+        owner="settler",
+        roles=PREFILLS,
+    ),
+    Metric(
+        name="turnscope_turn_gap_seconds",
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        help="From the end of the turn that it continues to a turn's begin, of turns whose clocks compare: what D had "
+        "to hold its blocks for. By what became of the opportunity.",
+        labels=(Label("opportunity", OPPORTUNITIES),),
+        buckets=GAP_SECONDS,
+        owner="settler",
     ),
 )

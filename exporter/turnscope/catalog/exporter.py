@@ -171,6 +171,12 @@ EXPORTER = (
         help="Turn traces that the trace backend took.",
     ),
     Metric(
+        name="turnscope_exporter_traces_left_out_total",
+        kind=Kind.COUNTER,
+        unit="traces",
+        help="Turn traces not sent on purpose: ordinary turns beyond --trace-ratio.",
+    ),
+    Metric(
         name="turnscope_exporter_traces_dropped_total",
         kind=Kind.COUNTER,
         unit="traces",

@@ -126,4 +126,12 @@ HOLDS = (
         labels=(ENGINE, Label("kind", tuple(HoldKind))),
         owner="hold shard",
     ),
+    Metric(
+        name="turnscope_engine_hold_ttl_seconds",
+        kind=Kind.GAUGE,
+        unit="seconds",
+        help="How long the engine holds a finished turn's blocks for the next one: decoder_kv_blocks_ttl.",
+        labels=(ENGINE,),
+        owner="hold shard",
+    ),
 )

@@ -36,6 +36,7 @@ RANKS = ("all", "some", "unknown")
 TTFT_PARTS = ("proxy", "queue", "reverse_fetch", "prefill", "handoff", "first_step", "unattributed")
 CONTEXTS = ("0-1023", "1024-4095", "4096-16383", "16384-65535", "65536-262143", "262144-")
 """Lengths of a prompt in tokens, each class four times as wide as the one before it."""
+OPPORTUNITIES = ("taken", "missed", "none", "unknown")
 WORTH = ("gained", "lost", "undecided", "unknown")
 
 _FETCHED = frozenset({Path.REVERSE_FETCH, Path.MIXED})
@@ -64,9 +65,11 @@ TRANSPORT = Label("transport", tuple(Transport))
 SUSPICION = Label("kind", tuple(Suspicion))
 
 SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
+PREFILL_SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
 PART_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 TRANSFER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 HOLD_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0)
+GAP_SECONDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1800.0, 3600.0)
 DURATION_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 PREFILLS = (Role.PREFILL, Role.BOTH, Role.AGGREGATED)

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "import": "Put sessions and benchmark runs of other tools into the store.",
     "compare": "Hold two imported runs of a benchmark side by side.",
     "why": "Say where one request stops continuing another.",
+    "assets": "Write dashboards, rules, runbooks and provisioning to a folder.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",
 }
 """The others: ``turnscope.cli.<name>.<name>`` is a typer command; of a word of Python's, ``<name>_``."""

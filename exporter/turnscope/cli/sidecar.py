@@ -28,10 +28,12 @@ from turnscope.outputs.otlp import BadEndpoint, TraceSender, trace_sender
 from turnscope.outputs.passing_on import PassingOn
 from turnscope.outputs.recording import Recorder
 from turnscope.outputs.rows import StoreRows
+from turnscope.outputs.sampling import Sampler
 from turnscope.outputs.traces import TraceExporter
 from turnscope.pipeline import Pipeline
 from turnscope.receivers import otlp_http
 from turnscope.receivers.digest_key import BadKey, load_or_make
+from turnscope.receivers.engine_metrics import EngineMetrics
 from turnscope.receivers.fabric import Collector
 from turnscope.receivers.intake import LogsIntake, SpansIntake
 from turnscope.receivers.otlp_grpc import OtlpGrpc
@@ -62,6 +64,12 @@ class Sidecar:
             self._keep(undo)
             self._otlp.give_out(self._load_digest_key())
             self._collector = self._open_collector()
+            self._engines = EngineMetrics(
+                settings.engine_metrics,
+                sample=self.metrics.sample,
+                count=self.metrics.add,
+                every_s=settings.engine_metrics_seconds,
+            )
             self._undo = undo.pop_all()
 
     def _listen(self, undo: ExitStack) -> None:
@@ -150,6 +158,7 @@ class Sidecar:
             metrics=self.metrics,
             rows=self._rows,
             traces=self._traces,
+            sampler=Sampler(settings.trace_ratio, int(settings.trace_slow_seconds * SECOND)),
             recording=recorder,
             engine_names=settings.engine_names,
             checkpoint_s=settings.checkpoint_seconds,
@@ -233,6 +242,7 @@ class Sidecar:
         self._otlp_http.start(otlp_http.app(self._logs, self._spans, max_bytes=self._settings.max_message_bytes))
         if self._collector is not None:
             self._collector.start()
+        self._engines.start()
 
     def close(self) -> None:
         """Take nothing more in, assemble and store what was acknowledged, send queued traces."""
@@ -240,6 +250,7 @@ class Sidecar:
         self._otlp_http.stop()
         if self._collector is not None:
             self._collector.stop()
+        self._engines.stop()
         self._pipeline.close()
         self._undo.close()
 
@@ -275,7 +286,7 @@ class Sidecar:
         traces = self._traces.trouble if self._traces else None
         passing_on = self._passing_on.trouble if self._passing_on else None
         found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces, passing_on)
-        return [trouble for trouble in found if trouble]
+        return [trouble for trouble in found if trouble] + self._engines.troubles
 
     def _damage(self) -> str | None:
         damage = self._journal.damage

@@ -14,6 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from turnscope.catalog import Kind, Metric
@@ -40,8 +41,11 @@ def _family(metric: Metric, points: list[Point]) -> Family:
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=names)
         bounds = [*(floatToGoString(b) for b in metric.buckets), "+Inf"]  # type: ignore[no-untyped-call]
         for p in points:
-            buckets = [(bound, float(n)) for bound, n in zip(bounds, p.cumulative, strict=True)]
-            histogram.add_metric(p.labels, buckets, p.value)
+            exemplars = {bucket: Exemplar({"trace_id": e.trace_id}, e.value) for bucket, e in p.exemplars}
+            counts = zip(bounds, p.cumulative, strict=True)
+            # Without a time of their own: Prometheus takes the scrape's, and those of one series in any order.
+            buckets = [(bound, float(n), exemplars.get(i)) for i, (bound, n) in enumerate(counts)]
+            histogram.add_metric(p.labels, buckets, p.value)  # type: ignore[arg-type]
         return histogram
     if metric.kind is Kind.INFO:
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help)

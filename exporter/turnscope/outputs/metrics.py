@@ -11,7 +11,7 @@ import bisect
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,14 +21,23 @@ from turnscope.model import Contribution, Sample
 HELD_S: Final = 60.0
 
 
+class Exemplar(NamedTuple):
+    """One observation and the trace of the turn that it is of."""
+
+    trace_id: str
+    value: float
+
+
 class _Series:
     """One label set. ``counts`` has one entry per bucket and one for +Inf; a counter has none."""
 
-    __slots__ = ("counts", "first_s", "seen_by", "total")
+    __slots__ = ("counts", "exemplars", "first_s", "seen_by", "total")
 
     def __init__(self, buckets: int | None) -> None:
         self.total = 0.0
         self.counts = None if buckets is None else [0] * (buckets + 1)
+        self.exemplars: dict[int, Exemplar] = {}
+        """By bucket."""
         self.first_s: float | None = None
         self.seen_by: set[str] | None = set()
         """Scrapers that saw it at 0; None once it is no longer held back."""
@@ -42,6 +51,8 @@ class Point(msgspec.Struct, frozen=True):
     """A histogram's sum."""
     cumulative: tuple[int, ...] = ()
     """A histogram's observations up to each bucket's bound, the last one up to +Inf."""
+    exemplars: tuple[tuple[int, Exemplar], ...] = ()
+    """A histogram's, by bucket: the last observation whose trace is kept."""
 
 
 class MetricState:
@@ -55,7 +66,7 @@ class MetricState:
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {
             n: {} for n, m in metrics.items() if m.kind not in ADDED
         }
-        self._sampled: list[Sample] = []
+        self._sampled: dict[str, list[Sample]] = {}
         self._scrapers: dict[str, tuple[float, int]] = {}
 
     # --- writing ---------------------------------------------------------------------------------------
@@ -81,17 +92,26 @@ class MetricState:
             refusals = [self._add(c.metric, c.labels, c.value) for c in contributions]
         return [refusal for refusal in refusals if refusal is not None]
 
+    def exemplify(self, contributions: Iterable[Contribution], trace_id: str) -> None:
+        """Name the trace of observations that were added before."""
+        with self._lock:
+            for c in contributions:
+                series = self._series[c.metric].get(c.labels)
+                if series is not None and series.counts is not None:
+                    bucket = bisect.bisect_left(self._metrics[c.metric].buckets, c.value)
+                    series.exemplars[bucket] = Exemplar(trace_id, c.value)
+
     def gauge(self, metric: str, labels: tuple[str, ...], value: float) -> None:
         """Give a gauge of the exporter's own its present value."""
         with self._lock:
             self._gauges[metric][self._checked(metric, labels)] = value
 
-    def sample(self, samples: list[Sample]) -> None:
-        """Replace all gauges that assembly computes."""
+    def sample(self, samples: list[Sample], source: str = "assembly") -> None:
+        """Replace all gauges that ``source`` computes: what it no longer tells is no longer shown."""
         for s in samples:
             self._checked(s.metric, s.labels)
         with self._lock:
-            self._sampled = samples
+            self._sampled[source] = samples
 
     def _checked(self, metric: str, labels: tuple[str, ...]) -> tuple[str, ...]:
         known = self._metrics.get(metric)
@@ -135,7 +155,7 @@ class MetricState:
             now = self._now_s()
             regulars = self._regulars(scraper, now)
             sampled: dict[str, list[Point]] = {}
-            for s in self._sampled:
+            for s in itertools.chain.from_iterable(self._sampled.values()):
                 sampled.setdefault(s.metric, []).append(Point(s.labels, s.value))
             found = []
             for name, metric in self._metrics.items():
@@ -163,4 +183,5 @@ class MetricState:
             else:
                 series.seen_by.add(scraper)
                 return Point(labels, 0.0, (0,) * len(series.counts or ()))
-        return Point(labels, series.total, tuple(itertools.accumulate(series.counts or ())))
+        exemplars = tuple(series.exemplars.items())
+        return Point(labels, series.total, tuple(itertools.accumulate(series.counts or ())), exemplars)

@@ -17,6 +17,10 @@ from turnscope.model import Turn, TurnAttempt
 
 MAX_BYTES: Final = 2_048
 """Longest attribute: trace stores cut there."""
+MAX_TRACE_BYTES: Final = 65_536
+"""Of one turn. Only attempts can be many: those that do not fit are left out, and their number is told."""
+_RESERVE: Final = 1_024
+"""For what stands around the spans, and for saying that some were left out."""
 
 _GEN_AI: Final = {
     "session_id": semconv.CONVERSATION_ID,
@@ -77,7 +81,7 @@ def encode(turns: Iterable[Turn], *, version: str) -> ExportTraceServiceRequest:
 
 
 def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
-    trace_id = bytes.fromhex(turn.turn_id)
+    trace_id, before = bytes.fromhex(turn.turn_id), len(scope.spans)
     root = scope.spans.add()
     root.trace_id, root.span_id = trace_id, semconv.span_key(trace_id)
     root.name, root.kind = "turn", Span.SPAN_KIND_INTERNAL
@@ -90,13 +94,20 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
         ended = _add_part(scope, turn, name, trace_id, root.span_id)
         if ended is not None and turn.ended_ns is None:
             ends.append(ended)
-    for attempt in turn.attempts_made:
-        _add_attempt(scope, turn, attempt, trace_id, root.span_id)
     root.end_time_unix_nano = max([turn.started_ns, *ends])
     if not ends:
         _put(root.attributes, "turnscope.turn.end_measured", False)
     _describe(root, turn)
     _link(root, turn)
+    room = MAX_TRACE_BYTES - _RESERVE - sum(span.ByteSize() for span in scope.spans[before:])
+    for number, attempt in enumerate(turn.attempts_made):
+        had = len(scope.spans)
+        _add_attempt(scope, turn, attempt, trace_id, root.span_id)
+        room -= sum(span.ByteSize() for span in scope.spans[had:])
+        if room < 0:
+            del scope.spans[had:]
+            _put(root.attributes, "turnscope.turn.attempts_left_out", len(turn.attempts_made) - number)
+            break
 
 
 def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent: bytes) -> int | None:
