@@ -1,4 +1,4 @@
-"""What digests cost: nanoseconds a token and the longest slice in the background, and what the engine's thread adds.
+"""What digests cost: nanoseconds a token and slices in the background, and what is added on the engine's thread.
 
 In the thread's own CPU time, pauses not counted. The prompt's ids are objects of their own that nobody has touched just
 before, as the engine leaves them.
@@ -15,6 +15,7 @@ from time import thread_time_ns
 import msgspec
 
 from bench.hook_cost import Row, row, scheduler_subjects, scheduler_watch, timed
+from bench.slices import Slices
 from turnscope.emit.ring import Rings
 from turnscope.emit.secret import Secret
 from turnscope.hook.digests import Digests, Ended
@@ -66,16 +67,14 @@ def _background() -> list[Row]:
     long, short = Hashing(TOKENS), Hashing(SHORT)
     costs = [_cpu_ns(long) / TOKENS for _ in range(RUNS)]
     requests = [_cpu_ns(short) / 1e3 for _ in range(RUNS)]
-    slices = sorted(_slices(long))
+    slices = Slices()
+    for _ in range(RUNS):
+        slices.run(lambda: long.run(slices.pause))
     (sent,) = {len(digest.marks) + len(digest.chunks) for digest in long.made}
-    high = slices[int(0.999 * len(slices))]
-    held = row(
-        f"digests: 99.9% of the slices of {TOKENS:,} tokens hold the interpreter at most", high, "us", 100.0, slices
-    )
     return [
         row(f"digests: a token of a prompt of {TOKENS:,}, in the background", median(costs), "ns", 30.0, costs),
         row(f"digests: a whole prompt of {SHORT:,} tokens, in the background", median(requests), "us", None, requests),
-        {**held, "spread": f"median {median(slices):.3g}, longest {slices[-1]:.3g}"},
+        *slices.rows(f"digests: {TOKENS:,} tokens in the background"),
         row(f"digests: bytes sent for {TOKENS:,} tokens, a token", sent / TOKENS, "By", None, [sent / TOKENS] * 2),
     ]
 
@@ -84,22 +83,6 @@ def _cpu_ns(hashing: Hashing) -> int:
     started = thread_time_ns()
     hashing.run(lambda: None)
     return thread_time_ns() - started
-
-
-def _slices(hashing: Hashing) -> list[float]:
-    """Microseconds between two offers of the interpreter."""
-    found: list[float] = []
-    last = 0
-
-    def pause() -> None:
-        nonlocal last
-        found.append((thread_time_ns() - last) / 1e3)
-        last = thread_time_ns()
-
-    for _ in range(RUNS):
-        last = thread_time_ns()
-        hashing.run(pause)
-    return found
 
 
 def _added() -> Row:

@@ -2,7 +2,8 @@
 
 The engine's own methods are replaced by ones that return at once, so that wrapped minus plain is the hook. Hook and
 span take turns in one process, and both are timed in the thread's own CPU time, so that other work on the machine
-counts for neither. Also: the longest slice in which the background thread holds the interpreter.
+counts for neither. Also: in what slices the
+background thread holds the interpreter.
 """
 
 # The signatures are vLLM's.
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import median, quantiles
 from time import thread_time_ns
 from typing import Any
@@ -22,6 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from bench.slices import Slices
 from tests.hook import fakes
 from turnscope.decode import codec
 from turnscope.emit.emitter import Emitter
@@ -40,6 +43,8 @@ from turnscope.model import Event
 
 ROUNDS = 150
 CALLS = 200
+RUNS = 60
+WAITING = 2_000
 BLOCKS = ([*range(700)],)
 """A hold of about 11,000 tokens in blocks of 16."""
 
@@ -302,54 +307,65 @@ class _Nowhere:
 
 
 def _slices(watch: SchedulerWatch, digests: Digests, rings: Rings) -> list[Row]:
-    """How long the background thread works between two offers of the interpreter, in its own CPU time."""
-    slices: list[float] = []
-    last = 0
-
-    def pause() -> None:
-        nonlocal last
-        now = thread_time_ns()
-        slices.append((now - last) / 1e3)
-        last = thread_time_ns()
-
-    emitter = Emitter(
-        settings=Settings(endpoint=Endpoint("127.0.0.1:1")),
-        rings=rings,
-        watches=[watch],
-        jobs=[digests.work],
-        sender=_Nowhere(),
-        log=logging.getLogger("bench"),
-        pause=pause,
-    )
-    given = fakes.handle("d0", "chatcmpl-1-" + "cd" * 16, remote_block_ids=BLOCKS)
-    requests = _requests(given)
-    scheduler = BareScheduler()
-    scheduler.requests = {request.request_id: request for request in requests}
-    scheduler.answer = (given, None)
-    watch.attach(scheduler)
+    """Of rounds of the background thread: with the events of ``CALLS`` turns, and with ``WAITING`` requests that wait."""
+    found: list[Row] = []
 
     def run() -> None:
-        nonlocal last
-        for cycle in range(60):
-            for request in requests:
-                scheduler.add_request(request)
-                if cycle % 2:
-                    scheduler._free_request(request)
-            last = thread_time_ns()
-            emitter.cycle(cycle * 10_000_000_000)
-            pause()
+        for name, rounds in (
+            (f"{CALLS} turns ended", _turns_ended(watch)),
+            (f"{WAITING:,} requests waiting", _waiting(watch)),
+        ):
+            slices = Slices()
+            emitter = Emitter(
+                settings=Settings(endpoint=Endpoint("127.0.0.1:1")),
+                rings=rings,
+                watches=[watch],
+                jobs=[digests.work],
+                sender=_Nowhere(),
+                log=logging.getLogger("bench"),
+                pause=slices.pause,
+            )
+            for number, _ in enumerate(rounds):
+                if number == 2:
+                    slices.forget()
+                slices.run(partial(emitter.cycle, number * 10_000_000_000))
+            watch.forget()
+            found.extend(slices.rows(f"hook: background thread, {name}"))
 
-    run()
-    slices.clear()
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    ordered = sorted(slices)
-    high = ordered[int(0.999 * len(ordered))]
-    high_row = row(
-        "hook: background thread, 99.9% of its slices hold the interpreter at most", high, "us", 100.0, slices
-    )
-    return [{**high_row, "spread": f"median {median(slices):.3g}, longest {ordered[-1]:.3g}"}]
+    return found
+
+
+def _turns_ended(watch: SchedulerWatch) -> Iterator[None]:
+    """Each time ``CALLS`` turns more have ended, with all events that a turn can have."""
+    given = fakes.handle("d0", "chatcmpl-1-" + "cd" * 16, remote_block_ids=BLOCKS)
+    requests = _requests(given)
+    scheduler = _watched(watch, requests)
+    scheduler.answer = (given, None)
+    for _ in range(RUNS):
+        for request in requests:
+            scheduler.add_request(request)
+            scheduler._free_request(request)
+        yield
+
+
+def _waiting(watch: SchedulerWatch) -> Iterator[None]:
+    """``WAITING`` requests stand in the engine's queue."""
+    requests = [fakes.Request(f"chatcmpl-{number}-{'ef' * 16}", prompt=100) for number in range(WAITING)]
+    scheduler = _watched(watch, requests)
+    for request in requests:
+        scheduler.add_request(request)
+    for _ in range(RUNS):
+        yield
+
+
+def _watched(watch: SchedulerWatch, requests: list[fakes.Request]) -> BareScheduler:
+    scheduler = BareScheduler()
+    scheduler.requests = {request.request_id: request for request in requests}
+    watch.attach(scheduler)
+    return scheduler
 
 
 if __name__ == "__main__":

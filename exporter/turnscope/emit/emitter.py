@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -152,9 +153,10 @@ class Emitter:
 
     def _beat(self) -> None:
         watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
-        open_requests = [request_id for w in list(self._watches) for request_id in w.open_requests()]
+        watches = list(self._watches)
+        open_requests = list(chain.from_iterable(w.open_requests() for w in watches))
         self._pause()
-        idle = [pair for w in list(self._watches) for pair in w.idle_requests(self._pause)][:OPEN_LIMIT]
+        idle = list(islice(chain.from_iterable(w.idle_requests(self._pause) for w in watches), OPEN_LIMIT))
         self._pause()
         seq = next(self._rings.numbers)
         body = Heartbeat(

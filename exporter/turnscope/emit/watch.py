@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from turnscope.emit.guard import Guard
@@ -30,9 +30,9 @@ class Watch(Protocol):
     def open_requests(self) -> list[str]:
         """Ids of requests begun and not ended, oldest first; called from the background thread."""
 
-    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:
-        """Open requests that took no step since this was last asked, each with its turn's id. ``pause()`` is called
-        between slices of the work."""
+    def idle_requests(self, pause: Callable[[], None]) -> Iterable[tuple[str, str]]:
+        """Open requests that took no step since this was last asked, each with its turn's id, which takes a hash and is
+        made as it is asked for. ``pause()`` is called between slices of the work."""
 
     def forget(self) -> None:
         """Drop what is known of running requests: their ends will not be seen."""

@@ -6,7 +6,7 @@ speed: one flat function each, and no ``*args`` passed on when there are none. A
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from time import monotonic_ns
 from typing import Any, Final, NamedTuple
@@ -23,6 +23,8 @@ from turnscope.semconv import HoldKind, Leg, turn_key
 
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
 _NAMED: Final = ("remote_engine_id", "remote_request_id", "remote_host", "remote_port")
+_TURNS: Final = 8
+"""Turns' ids made without a pause."""
 _SCHEDULED: Final = 2
 """``EngineCoreEventType.SCHEDULED``."""
 
@@ -175,9 +177,11 @@ class SchedulerWatch:
     def open_requests(self) -> list[str]:
         return list(self._open)
 
-    def idle_requests(self, pause: Callable[[], None]) -> list[tuple[str, str]]:
-        found = self._steps.idle(self.open_requests(), self._requests, pause)
-        return [(text(request.request_id) or "", self._turn(request)) for request in found]
+    def idle_requests(self, pause: Callable[[], None]) -> Iterator[tuple[str, str]]:
+        for number, request in enumerate(self._steps.idle(self.open_requests(), self._requests, pause), 1):
+            yield text(request.request_id) or "", self._turn(request)
+            if number % _TURNS == 0:
+                pause()
 
     def _turn(self, request: Any) -> str:
         """The turn's id: D's request is named by P's."""

@@ -10,7 +10,7 @@ from turnscope.model.sources import Emitter, Engine
 from turnscope.semconv import Direction, EventName, HoldKind, Leg, StuckCause, TransferState
 
 
-class Handle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Handle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A ``kv_transfer_params`` seen going in or out. Its identity is (engine_id, request_id)."""
 
     engine_id: str
@@ -21,7 +21,7 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``remote_blocks_expiry_time``: the *holder's* ``perf_counter``; None when the field is missing."""
 
 
-class Body(msgspec.Struct, kw_only=True, tag=True, omit_defaults=True):
+class Body(msgspec.Struct, kw_only=True, tag=True, omit_defaults=True, gc=False):
     """Base of every event body: a flat record plus ``Handle`` fields, encoded as ``turnscope.<kind>.<field>``.
 
     Tagged with its class name, so that journal and snapshots can read a union of bodies back.
@@ -295,7 +295,7 @@ BODIES: tuple[type[Body], ...] = (
 )
 
 
-class Event(msgspec.Struct, kw_only=True):
+class Event(msgspec.Struct, kw_only=True, gc=False):
     """One decoded log record."""
 
     emitter: Emitter
