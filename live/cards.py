@@ -30,6 +30,8 @@ from turnscope.model import FabricStatus
 
 TRIES = 8
 """A look that comes in the middle of a trial has seen a part of it only: then it is done again."""
+CLOSED_S = 4.0
+"""After the look at its end a window waits for the last reads of its time, and the page for its own."""
 SETTLE_S = 15.0
 STILL_S = 0.2
 """An engine counts a read in the step after it."""
@@ -51,7 +53,7 @@ class Cards:
         """Do every trial."""
         looks = Looks({view: partial(_nodes, sidecar) for view, sidecar in self.views.items()})
         begun = [(trial, *self._again(trial, looks, pair, ask, say)) for trial in TRIALS]
-        looks.watch(2 * LOOK_S)
+        looks.watch(LOOK_S + CLOSED_S)
         for trial, turns, ended in begun:
             windows = {view: looks.window(view, ended) for view in self.views}
             self.done.append(Done(trial, turns, windows))
