@@ -17,7 +17,7 @@ GIVE_UP_S = 30
 
 
 @dataclass(frozen=True)
-class Act:
+class Phase:
     """One thing that is done, and the proxy through which."""
 
     do: Callable[[Stage], object]
@@ -29,7 +29,7 @@ class Plan:
     """How a pair is set and what is done with it, one after the other."""
 
     config: PairConfig
-    acts: tuple[Act, ...]
+    phases: tuple[Phase, ...]
     to_the_end: bool = True
     """Wait until D has dropped all that it holds, before the counts are compared."""
     with_cards: bool = False
@@ -65,15 +65,15 @@ def _late(stage: Stage) -> None:
 
 # Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline.
 PLANS = (
-    Plan(PairConfig("uncached", 0, prefix_caching=False), (Act(_conversations),)),
-    Plan(PairConfig("cached", 1, prefix_caching=True), (Act(_conversations),)),
-    Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), (Act(_troubles),)),
+    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations),)),
+    Plan(PairConfig("cached", 1, prefix_caching=True), (Phase(_conversations),)),
+    Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), (Phase(_troubles),)),
     Plan(
         PairConfig("recomputing", 3, prefix_caching=False, hold_ttl_s=20, load_failure_policy="recompute"),
-        # Without a proxy's hook first, before any is heard of.
-        (Act(_router, Front.ROUTER), Act(_bare, Front.BARE), Act(_late)),
+        # Without a hook first: while one is heard of, a turn without its word is waited for.
+        (Phase(_router, Front.ROUTER), Phase(_bare, Front.BARE), Phase(_late)),
         with_cards=True,
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.
-    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), (Act(_restart),), to_the_end=False),
+    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), (Phase(_restart),), to_the_end=False),
 )

@@ -46,7 +46,7 @@ def run(
 ) -> Result:
     """From set-up to the comparison. Raises ``LiveError`` or ``setup.SetupError``; leaves nothing running."""
     python = setup.set_up()
-    if any(act.front is Front.ROUTER for plan in plans for act in plan.acts):
+    if any(phase.front is Front.ROUTER for plan in plans for phase in plan.phases):
         _set_up_router()
     _make_model(python)
     shutil.rmtree(folder, ignore_errors=True)
@@ -86,10 +86,10 @@ def _run_one(
         result.groups += [engine.process.pid for engine in pair.engines]
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
-        for act in plan.acts:
-            log = result.folder / f"proxy-{config.ordinal}-{act.front}.log"
-            with running_front(act.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
-                act.do(Stage(config, pair, url, sidecar, result, say, act.front, cards))
+        for phase in plan.phases:
+            log = result.folder / f"proxy-{config.ordinal}-{phase.front}.log"
+            with running_front(phase.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
+                phase.do(Stage(config, pair, url, sidecar, result, say, phase.front, cards))
         say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         for engine in pair.engines:
