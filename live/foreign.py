@@ -13,11 +13,16 @@ from turnscope.model import Turn
 
 UNKNOWN = ("unknown",)
 ONLY_A_PROXY_KNOWS: Final = (
-    *(name for name in Turn.__struct_fields__ if name.startswith(("ttft_", "caller_", "server_", "diverged_message"))),
+    *(name for name in Turn.__struct_fields__ if name.startswith(("ttft_", "caller_", "server_"))),
     "duration_ns",
     "streamed",
     "tool_calls",
     "agent_id",
+    "diverged_message",
+    "diverged_role",
+    "diverged_kind",
+    "diverged_chars",
+    "diverged_evidence",
     "retry_of",
     "fork_of",
 )
