@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import grpc
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
-from turnscope.receivers.grpc_logs import GrpcLogs
 
 from live.tee import Copy, prefill_elsewhere, running_tee
 from tests.builders import Pair
@@ -16,7 +15,8 @@ from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.model import Event
 from turnscope.receivers.errors import Unavailable
-from turnscope.receivers.intake import LogsIntake
+from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.otlp_grpc import OtlpGrpc
 
 LIMIT = 2**20
 EVENTS = Pair().turn("1")
@@ -31,8 +31,9 @@ class Taker:
     trouble: Exception | None = None
 
     def __post_init__(self) -> None:
-        intake = LogsIntake(self._accept, lambda *_: None, max_bytes=LIMIT)
-        self.server = GrpcLogs(intake, "127.0.0.1:0", max_bytes=LIMIT)
+        logs = LogsIntake(self._accept, lambda *_: None, max_bytes=LIMIT)
+        spans = SpansIntake(lambda _: None, lambda *_: None, max_bytes=LIMIT)
+        self.server = OtlpGrpc(logs, spans, "127.0.0.1:0", max_bytes=LIMIT)
         self.server.give_out(self.key)
 
     @property
