@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from statistics import median
 from time import thread_time_ns
 from typing import Final
@@ -40,7 +39,8 @@ def rows() -> list[Row]:
 def _streamed() -> list[Row]:
     event = f"data: {json.dumps(EVENT)}\n\n".encode()
     reader = AnswerReader("text/event-stream")
-    ours, ratios = [], []
+    ours: list[float] = []
+    ratios: list[float] = []
     for _ in range(ROUNDS):
         read, parsed = timed(lambda _: reader.feed(event)), timed(lambda _: json.loads(event[6:]))
         ours.append(read)
@@ -55,11 +55,15 @@ def _told(messages: int) -> list[Row]:
     """Of a body of ``CHARS`` characters in so many messages."""
     text = "It was said again. " * (CHARS // messages // 19)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}] * messages}).encode()
-    key, slices, parsed = Key(b"a secret for benchmarks"), Slices(), []
+    key, slices = Key(b"a secret for benchmarks"), Slices()
+    parsed: list[float] = []
+
+    def once() -> None:
+        tell(body, key, slices.pause)
 
     def run() -> None:
         for _ in range(RUNS):
-            slices.run(lambda: _tell(body, key, slices.pause))
+            slices.run(once)
             parsed.append(_parsing_us(body))
 
     thread = threading.Thread(target=run)
@@ -70,10 +74,6 @@ def _told(messages: int) -> list[Row]:
         *slices.rows(name, judged=messages > 1),
         row(f"{name}: the proxy's own parsing", median(parsed), "us", None, parsed),
     ]
-
-
-def _tell(body: bytes, key: Key, pause: Callable[[], None]) -> None:
-    tell(body, key, pause)
 
 
 def _parsing_us(body: bytes) -> float:

@@ -21,8 +21,8 @@ TARGET_US: Final = 100.0
 
 
 class Slices:
-    """``run(work)`` as often as there shall be samples, always with the same work, which offers the interpreter to others
-    by ``pause()``; then ``rows``."""
+    """``run(work)`` as often as there shall be samples, always with the same work, which offers the interpreter to
+    others by ``pause()``; then ``rows``."""
 
     def __init__(self) -> None:
         self._places: list[list[float]] = []
@@ -41,8 +41,9 @@ class Slices:
 
     def forget(self) -> None:
         """What was run so far was to warm up."""
-        for samples in (self._places, self._walls, self._collections):
-            samples.clear()
+        self._places.clear()
+        self._walls.clear()
+        self._collections.clear()
 
     @contextmanager
     def _watching_collections(self) -> Iterator[None]:

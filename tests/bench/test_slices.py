@@ -51,7 +51,7 @@ def test_one_long_run_of_a_slice_among_many_does_not_lengthen_it() -> None:
 
 
 def test_a_collection_of_garbage_is_told_beside_the_slices() -> None:
-    many = [[] for _ in range(300_000)]
+    many: list[list[int]] = [[] for _ in range(300_000)]
     high, longest = rows(gc.collect)
     assert "5 collections" in high["spread"]
     assert longest["value"] < float(high["spread"].rpartition("longest ")[2]), "of which each took far longer"

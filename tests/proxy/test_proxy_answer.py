@@ -197,7 +197,12 @@ def test_only_events_that_hold_more_than_text_are_read_in_full(data: bytes, more
 def test_of_a_stream_only_the_events_that_hold_more_than_text_are_read_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     read_in_full: list[Any] = []
     see = Answer.see
-    monkeypatch.setattr(Answer, "see", lambda answer, part: (read_in_full.append(part), see(answer, part)))
+
+    def overheard(answer: Answer, part: Any) -> None:
+        read_in_full.append(part)
+        see(answer, part)
+
+    monkeypatch.setattr(Answer, "see", overheard)
     last = chunk({}, "stop")
     assert read([wire([chunk({"content": "word "})] * 5 + [last])]).answer.finish_reason == "stop"
     assert read_in_full == [last]
