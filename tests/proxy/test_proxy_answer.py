@@ -205,7 +205,7 @@ def test_of_a_stream_only_the_events_that_hold_more_than_text_are_read_in_full(m
     monkeypatch.setattr(Answer, "see", overheard)
     last = chunk({}, "stop")
     assert read([wire([chunk({"content": "word "})] * 5 + [last])]).answer.finish_reason == "stop"
-    assert read_in_full == [last]
+    assert read_in_full == [last, None], "and the end, which is no object"
 
 
 @pytest.mark.parametrize(
