@@ -307,7 +307,7 @@ class _Nowhere:
 
 
 def _slices(watch: SchedulerWatch, digests: Digests, rings: Rings) -> list[Row]:
-    """Of rounds of the background thread: with the events of ``CALLS`` turns, and with ``WAITING`` requests that wait."""
+    """Of rounds of the background thread: with the events of ``CALLS`` turns, and with ``WAITING`` requests."""
     found: list[Row] = []
 
     def run() -> None:

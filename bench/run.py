@@ -23,6 +23,7 @@ from rich.table import Table
 BENCHMARKS = {
     "hook": "bench.hook_cost",
     "digests": "bench.digest_cost",
+    "proxy": "bench.proxy_cost",
     "assembly": "bench.assembly_speed",
     "explorer": "bench.explorer",
     "pair": "live.bench_pair",

@@ -21,8 +21,8 @@ TARGET_US: Final = 100.0
 
 
 class Slices:
-    """``run(work)`` as often as there shall be samples, always with the same work, which offers the interpreter to others
-    by ``pause()``; then ``rows``."""
+    """``run(work)`` as often as there shall be samples, always with the same work, which offers the interpreter to
+    others by ``pause()``; then ``rows``."""
 
     def __init__(self) -> None:
         self._places: list[list[float]] = []
@@ -41,8 +41,9 @@ class Slices:
 
     def forget(self) -> None:
         """What was run so far was to warm up."""
-        for samples in (self._places, self._walls, self._collections):
-            samples.clear()
+        self._places.clear()
+        self._walls.clear()
+        self._collections.clear()
 
     @contextmanager
     def _watching_collections(self) -> Iterator[None]:
@@ -75,23 +76,20 @@ class Slices:
         self._at += 1
         self._begin()
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """Two lines of a benchmark's table, both judged."""
+    def rows(self, name: str, *, judged: bool = True) -> list[dict[str, Any]]:
+        """Two lines of a benchmark's table."""
         slices = sorted(one for place in self._places for one in place)
         walls = sorted(self._walls)
         runs = len(self._places[0])
         spread = f"median {median(slices):.3g}, longest {slices[-1]:.3g}; in wall time {_high(walls):.3g}"
         if self._collections:
             spread += f"; {len(self._collections)} collections, longest {max(self._collections):.3g}"
-        return [
+        longest = max(median(place) for place in self._places)
+        found = [
             _row(f"{name}: 99.9% of its slices hold the interpreter at most", _high(slices), len(slices), spread),
-            _row(
-                f"{name}: its longest slice, median of its runs",
-                max(median(place) for place in self._places),
-                runs,
-                f"of {len(self._places):,} slices",
-            ),
+            _row(f"{name}: its longest slice, median of its runs", longest, runs, f"of {len(self._places):,} slices"),
         ]
+        return found if judged else [{**line, "target": None, "ok": None} for line in found]
 
 
 def _high(ordered: list[float]) -> float:

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnscope import marks
@@ -45,6 +45,7 @@ def test_an_anchor_beyond_what_exists_is_taken_as_the_end() -> None:
     assert marks.positions(1000, 1599) == marks.positions(1000, 1000) == marks.positions(1000, None)
 
 
+@settings(deadline=None)
 @given(tokens=st.integers(0, 5000), anchor=st.none() | st.integers(0, 6000))
 def test_positions_ascend_within_the_tokens_and_end_at_their_end(tokens: int, anchor: int | None) -> None:
     places = marks.positions(tokens, anchor)
@@ -70,6 +71,7 @@ def test_one_changed_token_is_bounded_from_both_sides() -> None:
         assert found.high - found.low <= (marks.FINE if place > 1599 - marks.TAIL else marks.LONGEST + 1)
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_bounds_always_hold_the_first_token_that_differs(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 3000))
@@ -177,6 +179,7 @@ def test_a_displaced_image_is_found_again_and_another_is_not() -> None:
 
 
 # --- computing ----------------------------------------------------------------------------------------
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, 2500), max_size=8), salt=st.integers(0, 3))
 def test_feeding_in_any_slices_makes_the_same_digest(cuts: list[int], salt: int) -> None:
     ids, media = text(2500, salt), [Media(100, 40, "a"), Media(120, 400, "b"), Media(2400, 100, "c")]
@@ -219,6 +222,7 @@ def test_the_keys_name_does_not_tell_the_key() -> None:
     assert len(KEYS.id) == 16
 
 
+@settings(deadline=None)
 @given(tokens=st.integers(0, 9000), anchor=st.none() | st.integers(0, 9999))
 def test_slices_cover_all_tokens_and_none_is_long_or_makes_many_marks(tokens: int, anchor: int | None) -> None:
     found = list(marks.slices(tokens, anchor))
@@ -305,6 +309,7 @@ def meaning(ids: list[int], media: list[Media]) -> list[tuple[Any, ...]]:
     ]
 
 
+@settings(deadline=None)
 @given(data=st.data(), beginning=FEW, ends=st.tuples(FEW, FEW))
 def test_bounds_hold_whatever_ends_chunks_and_wherever_media_stand(
     data: st.DataObject, beginning: list[int], ends: tuple[list[int], list[int]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -138,6 +139,16 @@ def test_a_thousand_waiting_requests_are_looked_at_in_slices() -> None:
     for number in range(1000):
         watched.scheduler.add_request(fakes.Request(str(number), prompt=1))
     for _ in range(2):
-        found = watched.watch.idle_requests(lambda: pauses.append(None))
+        found = list(watched.watch.idle_requests(lambda: pauses.append(None)))
     assert len(found) == 1000
-    assert len(pauses) == 2 * 15
+    assert len(pauses) == 2 * 15 + 1000 // 8
+
+
+def test_only_as_many_turns_are_named_as_are_asked_for() -> None:
+    watched, pauses = WatchedScheduler(), []
+    for number in range(100):
+        watched.scheduler.add_request(fakes.Request(str(number), prompt=1))
+    idle(watched)
+    found = islice(watched.watch.idle_requests(lambda: pauses.append(None)), 10)
+    assert [request_id for request_id, _ in found] == [str(number) for number in range(10)]
+    assert len(pauses) == 2, "of looking at all, and of naming eight"

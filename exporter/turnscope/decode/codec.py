@@ -43,7 +43,7 @@ MAX_INT: Final = 2**60
 """Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
 MAX_NS: Final = 2**62
 """Of times and durations: the year 2116. Anything beyond is damage, and would end in an overflow later."""
-_SLICE: Final = 64
+_SLICE: Final = 32
 """Entries of a list that are encoded without a pause."""
 
 _RENAMED: Final = {

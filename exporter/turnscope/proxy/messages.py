@@ -1,7 +1,8 @@
 """What an attempt tells of messages: roles, lengths and keyed digests; never text.
 
 Made in the background from the body as it came, message by message, so that serving threads neither decode nor hash a
-history. The bodies that wait for it are bounded; one that finds no room is told without digests, at once.
+history. Decoding the body and each message is one call, which holds the interpreter as long as it takes. The bodies
+that wait for it are bounded; one that finds no room is told without digests, at once.
 """
 
 from __future__ import annotations

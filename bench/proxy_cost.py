@@ -1,0 +1,82 @@
+"""What the proxy's hook costs: a streamed event beside the proxy's own parsing of it, and slices in the background.
+
+One message of about 100,000 tokens is the longest thing that the background has to read. JSON is decoded in calls that
+no slicing reaches: of the body, of the list of messages and of each message. Their time is told beside that of the
+proxy's own parsing of the same body, on its serving thread.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from statistics import median
+from time import thread_time_ns
+from typing import Final
+
+from bench.hook_cost import Row, row, timed
+from bench.slices import Slices
+from turnscope.history.digests import Key
+from turnscope.proxy.answer import AnswerReader
+from turnscope.proxy.messages import tell
+
+ROUNDS: Final = 150
+RUNS: Final = 60
+CHARS: Final = 400_000
+"""About 100,000 tokens of English."""
+MESSAGES: Final = 200
+EVENT: Final = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion.chunk",
+    "choices": [{"index": 0, "delta": {"content": "word "}, "logprobs": None, "finish_reason": None}],
+}
+
+
+def rows() -> list[Row]:
+    """The table's lines; a few seconds of work."""
+    return [*_streamed(), *_told(1), *_told(MESSAGES)]
+
+
+def _streamed() -> list[Row]:
+    event = f"data: {json.dumps(EVENT)}\n\n".encode()
+    reader = AnswerReader("text/event-stream")
+    ours: list[float] = []
+    ratios: list[float] = []
+    for _ in range(ROUNDS):
+        read, parsed = timed(lambda _: reader.feed(event)), timed(lambda _: json.loads(event[6:]))
+        ours.append(read)
+        ratios.append(read / parsed)
+    return [
+        row("proxy: a streamed event that is text alone", median(ours), "us", None, ours),
+        row("proxy: that event over the proxy's own parsing of it", median(ratios), "ratio", 1.0, ratios),
+    ]
+
+
+def _told(messages: int) -> list[Row]:
+    """Of a body of ``CHARS`` characters in so many messages."""
+    text = "It was said again. " * (CHARS // messages // 19)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}] * messages}).encode()
+    key, slices = Key(b"a secret for benchmarks"), Slices()
+    parsed: list[float] = []
+
+    def once() -> None:
+        tell(body, key, slices.pause)
+
+    def run() -> None:
+        for _ in range(RUNS):
+            slices.run(once)
+            parsed.append(_parsing_us(body))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    name = f"proxy: background, {CHARS:,} characters in {messages} message{'s' * (messages > 1)}"
+    return [
+        *slices.rows(name, judged=messages > 1),
+        row(f"{name}: the proxy's own parsing", median(parsed), "us", None, parsed),
+    ]
+
+
+def _parsing_us(body: bytes) -> float:
+    started = thread_time_ns()
+    json.loads(body)
+    return (thread_time_ns() - started) / 1e3
