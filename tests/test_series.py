@@ -21,6 +21,7 @@ from turnscope.semconv import Role
 PER_ENGINE = 500
 """Sample lines on ``/metrics`` that one value of the label ``engine`` may have."""
 NAMES = 8
+PROCESSES = 200
 
 
 class Page:
@@ -30,13 +31,14 @@ class Page:
         self.assembler = Assembler(AssemblySettings(max_engine_names=NAMES, grace_ns=1))
         self.metrics = MetricState(METRICS, now_s=lambda: 0.0)
         self.now_ns = 0
-        self.emitters = 0
+        self.received = PROCESSES
 
     def feed(self, events: list[Event]) -> None:
-        """Each from a process of its own, so that nothing is taken for a duplicate."""
+        """From many processes in turn, numbered so that nothing is taken for a duplicate."""
         for event in events:
-            self.emitters += 1
-            event.emitter = msgspec.structs.replace(event.emitter, id=f"{self.emitters:016x}")
+            self.received += 1
+            event.seq, process = divmod(self.received, PROCESSES)
+            event.emitter = msgspec.structs.replace(event.emitter, id=f"{process:016x}")
             self.now_ns += 1000
             self.assembler.feed(event, self.now_ns)
         self.now_ns += 10**8
