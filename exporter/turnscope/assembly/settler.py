@@ -12,7 +12,7 @@ from turnscope.assembly.outcome import how_it_ended
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
 from turnscope.assembly.traits import computed, digests_of, read_end_ns, read_of, shape, started_ns
-from turnscope.assembly.turns import decode, find, given_handle, hold_id, left_handle, left_handles
+from turnscope.assembly.turns import attempt_of, decode, given_handle, hold_id, left_handle, left_handles
 from turnscope.model import Attempt
 from turnscope.semconv import HoldKind, Leg
 
@@ -257,8 +257,7 @@ class Settler:
             whole = [p for p in found[1].turns if p.ending not in CUT_SHORT] if found is not None else []
             own = (p for p in reversed(whole) if p.agent_id == mine.agent_id and (p.started_ns, p.turn_id) <= last)
             past = next(own, None)
-        known = find(self._state, past.turn_id) if past is not None else None
-        return known.attempt if known is not None else None
+        return attempt_of(self._state, past.turn_id) if past is not None else None
 
     def _slack_ns(self, turn: TurnState, past: Past) -> int:
         """Times that the proxy took are of one clock; engines' clocks may differ."""
