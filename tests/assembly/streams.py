@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.assembly.talk import text
 from tests.builders import EPOCH_NS, KEYS, MS, Pair, read, request
 from turnscope.marks import Keys
-from turnscope.model import Attempt, Event, Hold, Stuck
+from turnscope.model import Attempt, Event, Handle, Hold, Stuck
 from turnscope.semconv import Direction, HoldKind, Leg, StuckCause, TransferState
 
 TURN_MS = 2000
@@ -33,7 +33,7 @@ class Stream(list[Event]):
 
 @st.composite
 def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
-    """Up to four turns of one session: fetched, local, failed, aborted, parked, sampled, repeated, unattributed;
+    """Up to four turns of one session: fetched, local, failed, tried again, aborted, parked, sampled, unattributed;
     faithful or edited."""
     events: list[Event] = []
     prompt, given = draw(st.integers(1, 2000)), None
@@ -57,6 +57,8 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
         if draw(st.integers(0, 7)) == 0:
             cause = draw(st.sampled_from(list(StuckCause)))
             events.append(pair.p.say(Stuck(request_id=f"p{n}", cause=cause, handle=given), at + 20))
+        tried = draw(st.integers(-6, 3))
+        events += failed_attempts(pair, n, tried, at, given=given, session=session, named=draw(st.booleans()))
         events += pair.turn(
             n,
             at_ms=at,
@@ -69,7 +71,7 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             handle_seen=draw(st.booleans()),
             decode_finish=finish,
             prefill=fields,
-            attempt={"message_roles": roles},
+            attempt={"message_roles": roles, "number": max(0, tried) + 1},
         )
         told = tokens[:prompt], tokens[prompt : prompt + output]
         anchor = given.tokens if given is not None else None
@@ -92,6 +94,35 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
     if draw(st.booleans()):
         events.append(pair.d.say(request(f"x{name}", leg=Leg.DECODE), 100))
         events.append(pair.d.say(Hold(request_id=f"y{name}", kind=HoldKind.HOLD, phase="released"), 100))
+    return events
+
+
+def failed_attempts(
+    pair: Pair, n: str, count: int, at_ms: int, *, given: Handle | None, session: str | None, named: bool
+) -> list[Event]:
+    """``count`` prefills of turn ``n`` that failed, the first with the handle. ``named``: their answers told P's
+    identity."""
+    events: list[Event] = []
+    for number in range(1, count + 1 if pair.proxy is not None else 1):
+        name = f"p{n}-{number}"
+        handle = given if number == 1 else None
+        leg = request(name, prompt=100, finish_reason="error", handle_in=handle, added_mono_ns=at_ms * MS)
+        attempt = Attempt(
+            proxy_turn_id=f"t{n}",
+            number=number,
+            final=False,
+            session_id=session,
+            prefill=Handle(engine_id="p", request_id=name) if named else None,
+            handle_given=handle,
+            prefill_status=503,
+            outcome="error",
+            error_stage="prefill",
+            started_wall_ns=EPOCH_NS + at_ms * MS,
+            started_mono_ns=at_ms * MS,
+            prefill_start_ns=number * MS,
+        )
+        assert pair.proxy is not None
+        events += [pair.p.say(leg, at_ms + 10 * number), pair.proxy.say(attempt, at_ms + 10 * number + 5)]
     return events
 
 

@@ -86,6 +86,14 @@ def test_the_expiry_boundary_has_a_margin(after_s: int, given: bool, declined: b
     assert run.count("holds_total", "decode-0", "hold", "ttl") == len(expiries)
 
 
+@pytest.mark.parametrize(("pause_ms", "reason"), [(449_999, "handle_not_given"), (450_000, "proxy_entry_expired")])
+def test_an_entry_has_expired_when_the_proxy_has_had_it_for_as_long_as_it_keeps_one(pause_ms: int, reason: str) -> None:
+    pair = Pair()
+    second = pair.turn("2", at_ms=900 + pause_ms, prompt=1250)
+    run = Run().feed([*pair.start(), *pair.turn("1"), *pair.beats(450_000), *second]).wait()
+    assert run.turns()["p2"].reason == reason
+
+
 def test_a_handle_that_the_proxy_lost_is_not_an_expired_one() -> None:
     pair = Pair()
     events = [*pair.start(), *pair.turn("1"), *pair.turn("2", at_ms=5000, prompt=1250)]

@@ -56,6 +56,7 @@ def test_draft_slots_add_a_block_but_no_tokens() -> None:
     [
         (1136, 0, 64, "local_hit", "below_threshold"),
         (1135, 64, 64, "mixed", "none"),
+        (1135, 0, 64, "local_hit", "other"),
         (1199, 0, 64, "local_hit", "local_hit_covers"),
         (1198, 1, 0, "mixed", "none"),
     ],

@@ -9,9 +9,10 @@ from turnscope.assembly.evidence import path_of, turn_split
 from turnscope.assembly.ledger import one
 from turnscope.assembly.outcome import ending
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, read_end_ns, started_ns
+from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import Read, TurnState
 from turnscope.assembly.tokens import reported
+from turnscope.assembly.traits import read_end_ns, started_ns
 from turnscope.assembly.turns import Turns, answering, given_handle
 from turnscope.model import Contribution, TurnAttempt
 from turnscope.semconv import Path, Status, TransferState

@@ -17,10 +17,11 @@ import msgspec
 from turnscope.assembly.digests import Digests
 from turnscope.assembly.evidence import turn_split, used_hold
 from turnscope.assembly.mismatch import Mismatch, mismatch
-from turnscope.assembly.settler import Settler, digests_of
+from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import Past, TurnState, Verdict
 from turnscope.assembly.taint import Taint
 from turnscope.assembly.tokens import Split
+from turnscope.assembly.traits import digests_of
 from turnscope.assembly.turns import brings_answers, given_handle
 from turnscope.marks import Shared, common_prefix, comparable, seen_elsewhere
 from turnscope.model import Digest

@@ -98,7 +98,8 @@ class Engines:
         first = known.starts.get(engine.generation)
         if first is None:
             return self._start(known, event, engine)
-        if _after(event, first.at, first.wall_ns) < 0:
+        sooner = clock != first.at.clock or not clock or event.mono_ns < first.at.mono_ns
+        if sooner and _after(event, first.at, first.wall_ns) < 0:
             known.starts[engine.generation] = Start(event.wall_ns, moment(event))
         # What a scheduler says of its engine grows while it starts; its workers know less.
         speaks = event.emitter.kind == SCHEDULER and isinstance(event.body, (Heartbeat, EngineStarted))

@@ -19,9 +19,10 @@ from turnscope.assembly.knowledge import (
 )
 from turnscope.assembly.outcome import stuck_at
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import CHAINED, Settler, started_ns
+from turnscope.assembly.settler import CHAINED, Settler
 from turnscope.assembly.state import Past, Read, TurnState
 from turnscope.assembly.tokens import Split, prefilled, split
+from turnscope.assembly.traits import started_ns
 from turnscope.assembly.turns import brings_answers, given_handle, hold_id
 from turnscope.model import Handle, Transfer
 from turnscope.semconv import Direction, Path, TransferState

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import inf
+
 from turnscope.catalog import METRICS
 from turnscope.model import AgentSpan, Contribution, Fact, Final, HoldRecord, Revision, Turn
 
@@ -11,7 +14,16 @@ def one(metric: str, *labels: str, value: float = 1) -> Contribution:
     return Contribution(metric, labels, value)
 
 
+@lru_cache(maxsize=16_384)
+def _is_known(metric: str, labels: tuple[str, ...]) -> bool:
+    """Whether the catalogue has the label set: looked up anew for each contribution it is a tenth of a turn's cost."""
+    known = METRICS.get(metric)
+    return known is not None and known.refusal(labels, 0) is None
+
+
 def _refusal(c: Contribution) -> str | None:
+    if _is_known(c.metric, c.labels) and 0 <= c.value < inf:
+        return None
     metric = METRICS.get(c.metric)
     return metric.refusal(c.labels, c.value) if metric is not None else f"{c.metric} is not in the catalogue"
 
@@ -31,9 +43,8 @@ class Ledger:
         A contribution that cannot be (no label set of the catalogue, a number below zero) is left out and told.
         """
         if key not in self._counted:
-            refusals = [_refusal(c) for c in contributions]
-            sound = [c for c, refusal in zip(contributions, refusals, strict=True) if refusal is None]
-            refused = [refusal for refusal in refusals if refusal is not None]
+            refused = [refusal for refusal in map(_refusal, contributions) if refusal is not None]
+            sound = [c for c in contributions if _refusal(c) is None] if refused else contributions
             self._facts.append(Final(key=key, contributions=sound, refused=refused, turn=turn, hold=hold))
         elif turn is not None or hold is not None:
             self._facts.append(Revision(turn=turn, hold=hold))

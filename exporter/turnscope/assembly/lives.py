@@ -18,6 +18,10 @@ HOLD: Final = "hold"
 """Kinds of things on the agenda."""
 
 
+def _at(event: Event) -> End:
+    return End(event.wall_ns, moment(event))
+
+
 class Lives:
     """Notices each end of an engine and takes its holds with it."""
 
@@ -37,25 +41,24 @@ class Lives:
             return
         known = self._engines.get(engine.id)
         begins = known is None or known.silent
-        end = End(event.wall_ns, moment(event))
         replaced = self._engines.replaces(event)
         restarted = self._engines.see(event, arrival_ns)
         if replaced is not None:
-            self._lose(replaced, None, end, arrival_ns)
+            self._lose(replaced, None, _at(event), arrival_ns)
         if begins:
             self._agenda.push(arrival_ns + self._settings.engine_lost_ns, ENGINE, engine.id)
         if restarted:
-            self._lose(engine.id, engine.generation, end, arrival_ns)
+            self._lose(engine.id, engine.generation, _at(event), arrival_ns)
         elif isinstance(event.body, EngineState):
-            self._says(event, event.body, end, arrival_ns)
+            self._says(event, event.body, arrival_ns)
 
-    def _says(self, event: Event, body: EngineState, end: End, arrival_ns: int) -> None:
+    def _says(self, event: Event, body: EngineState, arrival_ns: int) -> None:
         known = self._engines.get(event.engine.id) if event.engine is not None else None
         if known is None or event.engine is None or event.engine.generation != known.engine.generation:
             return
         if body.state == "stopping" and event.emitter.kind == SCHEDULER:
             known.stopped = True
-            self._lose(event.engine.id, None, end, arrival_ns)
+            self._lose(event.engine.id, None, _at(event), arrival_ns)
         elif body.state not in STOPPED:
             known.stopped = False
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
-from turnscope.assembly.settler import Settler, started_ns
+from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import State, TurnState
+from turnscope.assembly.traits import started_ns
 from turnscope.assembly.turns import Turns, hold_id, names_in
 from turnscope.model import Attempt
 from turnscope.semconv import Leg
@@ -37,12 +39,14 @@ class Matching:
         attempt = turn.attempt
         if attempt is None:
             return NoMatch.NO_LEG
-        for keys in (self._by_name(attempt), self._by_handle(attempt)):
+        for keys, alike in (
+            (self._by_name(attempt), self._alike(attempt, lambda other: other.x_request_id == attempt.x_request_id)),
+            (self._by_handle(attempt), self._alike(attempt, lambda other: other.handle_given == attempt.handle_given)),
+        ):
             legs = [leg for leg in map(self._turns.get, dict.fromkeys(keys)) if leg is not None and _free(leg)]
             if attempt.prefill_start_ns is not None:
                 legs = [leg for leg in legs if not self._turns.handed_nothing(leg)]
             legs.sort(key=lambda leg: (started_ns(leg), leg.turn_id))
-            alike = self._alike(attempt)
             if turn.turn_id in alike and len(legs) == len(alike):
                 return legs[alike.index(turn.turn_id)]
             if legs:
@@ -95,11 +99,12 @@ class Matching:
             return []
         return [use.turn_id for use in self._state.uses.get(hold_id(attempt.handle_given), [])]
 
-    def _alike(self, attempt: Attempt) -> list[str]:
-        """Attempts of the same client request that have no leg yet, in their order."""
-        proxy_turn = self._state.proxy_turns[attempt.proxy_turn_id]
-        refs = [ref.turn_id for _, ref in sorted(proxy_turn.attempts.items())]
-        return [key for key in refs if key in self._state.turns and self.needed(self._state.turns[key])]
+    def _alike(self, attempt: Attempt, like: Callable[[Attempt], bool]) -> list[str]:
+        """Attempts of the same client request that have no leg, in their order; those that were given up as well, or
+        it would matter which is looked at first."""
+        refs = sorted(self._state.proxy_turns[attempt.proxy_turn_id].attempts.items())
+        turns = [turn for turn in (self._turns.get(ref.turn_id) for _, ref in refs) if turn is not None]
+        return [t.turn_id for t in turns if self.needed(t) and t.attempt is not None and like(t.attempt)]
 
 
 def _free(turn: TurnState) -> bool:

@@ -17,9 +17,10 @@ from turnscope.assembly.provenance import provenance
 from turnscope.assembly.ranks import done, moved
 from turnscope.assembly.reasons import reason
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, started_ns
+from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import Leg, TurnState
 from turnscope.assembly.tokens import prefilled, reported
+from turnscope.assembly.traits import started_ns
 from turnscope.assembly.turns import answering, decode, given_handle, hold_id, left_handle
 from turnscope.model import Turn
 from turnscope.semconv import Leg as Part

@@ -2,106 +2,34 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right, insort
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from turnscope.assembly.clocks import Clocks, begun, ended, first_leg
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.outcome import how_it_ended
-from turnscope.assembly.settings import SECOND, AssemblySettings
+from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
-from turnscope.assembly.state import Leg as LegState
-from turnscope.assembly.tokens import FINISHED, split
-from turnscope.assembly.turns import decode, find, given_handle, hold_id, hold_id_of, left_handle, left_handles
+from turnscope.assembly.traits import computed, digests_of, read_end_ns, read_of, shape, started_ns
+from turnscope.assembly.turns import attempt_of, decode, given_handle, hold_id, left_handle, left_handles
 from turnscope.model import Attempt
-from turnscope.semconv import Direction, HoldKind, Leg, TransferState
+from turnscope.semconv import HoldKind, Leg
 
 CHAINED: Final = "chained"
 ENGINE: Final = "engine"
 """Where a session id came from that only the engine's request had: the proxy's word is better."""
-FRONTEND_NS: Final = 60 * SECOND
-"""Longest time between an engine's frontend and the engine itself."""
+UNNAMED: Final = "attempt"
+"""A proxy had it, and does not say where."""
 CUT_SHORT: Final = ("error", "aborted")
 """Endings of turns that left nothing to go on from."""
 MAX_TURNS: Final = 64
 """Of a session remembered; older ones are only counted."""
 
 
-def started_ns(turn: TurnState) -> int:
-    """Wall time of the turn's begin: the proxy's, else the engine frontend's, else the engine's, else an event's.
-
-    The frontend's not when it is far from the engine's: then the wall clock was set in between.
-    """
-    if turn.attempt is not None and turn.attempt.started_wall_ns is not None:
-        return turn.attempt.started_wall_ns
-    for leg in (turn.prefill, *turn.decodes):
-        if leg is not None:
-            accepted = leg.started_wall_ns
-            arrival = leg.request.arrival_wall_ns
-            return arrival if arrival is not None and 0 <= accepted - arrival < FRONTEND_NS else accepted
-    seen = [read.wall_ns for read in turn.reads]
-    return min(seen, default=turn.stuck.wall_ns if turn.stuck is not None else 0)
-
-
-def read_of(turn: TurnState) -> bool | None:
-    """Whether its P leg fetched from the hold it was given; None while nothing tells."""
-    states = {read.transfer.state for read in turn.reads if read.transfer.direction is not Direction.HANDOFF}
-    if TransferState.DONE in states:
-        return True
-    if turn.prefill is None:
-        return False if states else None
-    fetched = split(turn.prefill.request, [read.transfer for read in turn.reads], has_handle=True).fetched
-    return bool(fetched) if fetched is not None else (False if states else None)
-
-
-def computed(leg: LegState | None) -> bool:
-    """Whether it left KV for all of its prompt. Of a load that failed, or an early abort, nobody knows what it left."""
-    if leg is None or leg.request.computed_tokens is None:
-        return False
-    return leg.request.finish_reason in FINISHED or leg.request.output_tokens > 0
-
-
-def digests_of(turn: TurnState) -> list[str]:
-    """Keys of the digests of what its engines computed, the most telling first: D's, which cover the prompt and the
-    answer, then P's. Where D answered and nothing says as which request, the first is one that never comes."""
-    attempt, leg, last = turn.attempt, turn.prefill, decode(turn)
-    if leg is not None and leg.request.leg is Leg.WHOLE:
-        return [turn.turn_id] if computed(leg) else []
-    if last is not None:
-        others = (other for other in turn.decodes if other is not last)
-        return [*(hold_id_of(d.engine_id, d.request.request_id) for d in (last, *others)), turn.turn_id]
-    if attempt is not None and attempt.handle_out is not None:
-        return [hold_id(attempt.handle_out), turn.turn_id]
-    if turn.decode_engine_id is not None and turn.decode_request_id is not None:
-        return [hold_id_of(turn.decode_engine_id, turn.decode_request_id), turn.turn_id]
-    if attempt is not None and attempt.decode_start_ns is None:
-        return [turn.turn_id] if computed(leg) else []
-    answered = attempt is not None or (leg is not None and leg.request.finish_reason in FINISHED)
-    return [hold_id_of("", turn.turn_id), turn.turn_id] if answered else []
-
-
-def read_end_ns(turn: TurnState) -> int | None:
-    """Wall time at which its P leg's fetch was found to be done, on all ranks that said so."""
-    done = [
-        read.wall_ns
-        for read in turn.reads
-        if read.transfer.direction is not Direction.HANDOFF and read.transfer.state is TransferState.DONE
-    ]
-    return max(done, default=None)
-
-
-def shape(turn: TurnState) -> str | None:
-    """Equal for a request that is sent again: its messages by role and length, and how long its prompt is. None where
-    no proxy saw the messages or nobody counted the prompt."""
-    attempt, leg = turn.attempt, turn.prefill
-    prompt = leg.request.input_tokens if leg is not None else attempt.input_tokens if attempt is not None else None
-    if attempt is None or not attempt.message_roles or prompt is None:
-        return None
-    messages = "\0".join(attempt.message_roles).encode() + array("q", attempt.message_chars).tobytes()
-    return f"{prompt} {blake2b(messages, digest_size=8).hexdigest()}"
+def _by_trust(source: str) -> tuple[bool, bool, bool, str]:
+    """The proxy's word first, and of its words the one that says where it was found."""
+    return source == CHAINED, source == ENGINE, source == UNNAMED, source
 
 
 def _by_begin(past: Past) -> tuple[int, str]:
@@ -186,8 +114,7 @@ class Settler:
         session = self._state.sessions.get(key)
         if session is None:
             session = self._state.sessions[key] = SessionState(source=source, last_ns=turn.last_ns)
-        elif session.source == ENGINE and source != CHAINED:
-            session.source = source
+        session.source = min(session.source, source, key=_by_trust)
         session.last_ns = max(session.last_ns, turn.last_ns)
         if self._state.session_of.get(turn.turn_id) != key:
             # Turns that name no session are of the one whose hold they were given.
@@ -202,7 +129,7 @@ class Settler:
 
     def _session(self, turn: TurnState, used: str | None) -> tuple[str | None, str | None]:
         if turn.attempt is not None and turn.attempt.session_id is not None:
-            return turn.attempt.session_id, turn.attempt.session_source or "attempt"
+            return turn.attempt.session_id, turn.attempt.session_source or UNNAMED
         for leg in (turn.prefill, *turn.decodes):
             if leg is not None and leg.request.session_id is not None:
                 return leg.request.session_id, ENGINE
@@ -330,8 +257,7 @@ class Settler:
             whole = [p for p in found[1].turns if p.ending not in CUT_SHORT] if found is not None else []
             own = (p for p in reversed(whole) if p.agent_id == mine.agent_id and (p.started_ns, p.turn_id) <= last)
             past = next(own, None)
-        known = find(self._state, past.turn_id) if past is not None else None
-        return known.attempt if known is not None else None
+        return attempt_of(self._state, past.turn_id) if past is not None else None
 
     def _slack_ns(self, turn: TurnState, past: Past) -> int:
         """Times that the proxy took are of one clock; engines' clocks may differ."""

@@ -9,9 +9,10 @@ from turnscope.assembly.evidence import fetch_reads, used_hold
 from turnscope.assembly.handles import Handles
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler, read_of
+from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, Leg, State, TurnState
 from turnscope.assembly.tokens import FINISHED, LOAD_FAILED
+from turnscope.assembly.traits import read_of
 from turnscope.assembly.turns import decode, given_handle, hold_id_of
 from turnscope.semconv import Direction, Suspicion, TransferState
 

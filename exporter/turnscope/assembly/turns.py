@@ -129,6 +129,23 @@ def find(state: State, key: str) -> TurnState | None:
     return turn
 
 
+class _Attempted(msgspec.Struct):
+    """What of a counted turn is asked for most often: the rest of it is passed over, not decoded."""
+
+    attempt: Attempt | None = None
+
+
+_ATTEMPTED: Final = msgspec.msgpack.Decoder(_Attempted)
+
+
+def attempt_of(state: State, key: str) -> Attempt | None:
+    """What the proxy saw of a turn, whether counted or not."""
+    turn, old = state.turns.get(key), state.old_turns.get(key)
+    if turn is not None or old is None:
+        return turn.attempt if turn is not None else None
+    return _ATTEMPTED.decode(old[1]).attempt
+
+
 class Turns:
     """Turns by id: open ones as they are, counted ones encoded, since there are many."""
 
@@ -285,10 +302,16 @@ class Turns:
         return self._unclaimed(turn) and bool(self._state.proxies)
 
     def before_the_proxy(self, now_ns: int) -> list[TurnState]:
-        """A first proxy is heard: what came before it, and nothing ties to a client, waits for no attempt any more."""
-        found = [turn for turn in self._state.turns.values() if self._unclaimed(turn)]
-        for turn in found:
-            turn.ready_ns = turn.ready_ns or now_ns
+        """A first proxy is heard: what came before it, and nothing ties to a client, waits for no attempt any more; and
+        what was taken for complete without one has to wait for it."""
+        found = []
+        for turn in self._state.turns.values():
+            if self._unclaimed(turn):
+                turn.ready_ns = turn.ready_ns or now_ns
+                found.append(turn)
+            elif turn.ready_ns is not None and not self.ready(turn, now_ns):
+                turn.ready_ns = None
+                found.append(turn)
         return found
 
     def _unclaimed(self, turn: TurnState) -> bool:
