@@ -8,6 +8,7 @@ command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="$
 command -v npm >/dev/null || missing="$missing nodejs npm"
 command -v chromium >/dev/null || missing="$missing chromium"
 [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ] || missing="$missing fonts-dejavu-core"
+command -v npm >/dev/null || missing="$missing nodejs npm"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then

@@ -21,7 +21,7 @@ from turnscope.model import AgentSpan
 
 PARENT: Final = "parent"
 TRACE: Final = "trace"
-MAX_DEPTH: Final = 1_000
+MAX_DEPTH: Final = 200
 """Ancestors asked: deeper ones are as good as none."""
 
 
@@ -45,6 +45,7 @@ class AgentSpans:
 
     def _take(self, span: AgentSpan, arrival_ns: int) -> None:
         trace = self._touch(span.trace_id, arrival_ns)
+        agreed = trace.agreed
         known = trace.spans.get(span.span_id)
         if known is not None:
             told = newer(known.span, span)
@@ -55,7 +56,6 @@ class AgentSpans:
         else:
             trace.spans[span.span_id] = known = Remembered(span=span)
             self._state.remembered += 1
-        agreed = trace.agreed
         told = known.span
         if told.parent_span_id is not None:
             trace.children.setdefault(told.parent_span_id, []).append(told.span_id)
@@ -66,8 +66,7 @@ class AgentSpans:
             for other in trace.spans.values():
                 self._show(trace, other)
         else:
-            for other in self._descendants(trace, told.span_id):
-                self._show(trace, other)
+            self._show_below(trace, told.span_id)
 
     def _forget_told(self, trace: TraceState, span: AgentSpan) -> None:
         """A span that is told anew: what it said before no longer holds."""
@@ -86,11 +85,11 @@ class AgentSpans:
         return trace
 
     # --- whose ---------------------------------------------------------------------------------------
-    def _show(self, trace: TraceState, known: Remembered) -> None:
-        """Hand out the row if it is another than the one handed out before."""
+    def _show(self, trace: TraceState, known: Remembered) -> bool:
+        """Hand out the row if it is another than the one handed out before; whether it was."""
         found = self._inherited(trace, known.span)
         if known.shown == found:
-            return
+            return False
         known.revision += 1
         known.shown = found
         row = msgspec.structs.replace(
@@ -101,6 +100,7 @@ class AgentSpans:
             parent_session_id=found.parent_session_id,
         )
         self._ledger.revise(span=row)
+        return True
 
     def _inherited(self, trace: TraceState, span: AgentSpan) -> Inherited:
         above = next((a.session_id for a in self._ancestors(trace, span) if a.session_id is not None), None)
@@ -124,9 +124,9 @@ class AgentSpans:
             yield known.span
             above = known.span.parent_span_id
 
-    def _descendants(self, trace: TraceState, span_id: str) -> Iterator[Remembered]:
-        """Those below it whose answer it may have a part in: a session of their own shields those below them, but for
-        who started it."""
+    def _show_below(self, trace: TraceState, span_id: str) -> None:
+        """Show those below it whose answer it may have a part in. One with a session of its own shields those below it,
+        and one whose answer is the same as before has the same to pass on."""
         seen, waiting = {span_id}, list(trace.children.get(span_id, ()))
         while waiting:
             child = waiting.pop()
@@ -134,8 +134,7 @@ class AgentSpans:
                 continue
             seen.add(child)
             known = trace.spans[child]
-            yield known
-            if known.span.session_id is None:
+            if self._show(trace, known) and known.span.session_id is None:
                 waiting += trace.children.get(child, ())
 
     # --- memory ----------------------------------------------------------------------------------------
