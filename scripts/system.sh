@@ -5,7 +5,6 @@ set -eu
 
 missing=
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="$missing prometheus"
-command -v npm >/dev/null || missing="$missing nodejs npm"
 command -v chromium >/dev/null || missing="$missing chromium"
 [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ] || missing="$missing fonts-dejavu-core"
 command -v npm >/dev/null || missing="$missing nodejs npm"
