@@ -19,7 +19,7 @@ help: ## list the targets
 demo: .venv/.run ## the sidecar fed with the recorded real run, and the explorer (ARGS=--check compares and exits)
 	@$(BIN)/turnscope demo $(ARGS)
 
-# Engines, Phoenix and the router clash with our dependencies and get environments of their own in build/; their set-up
+# Engines, Phoenix, the router and agents clash with our dependencies and get environments of their own in build/; their set-up
 # scripts know when there is nothing to do. What cannot be set up does not keep the other tests from running: its own fail
 # and say so.
 test: .venv/.dev ## all set-up, then every test, the live pair's as well
@@ -27,6 +27,7 @@ test: .venv/.dev ## all set-up, then every test, the live pair's as well
 	@$(BIN)/python tests/outputs/phoenix_setup.py || echo "the tests that need Phoenix will fail" >&2
 	@$(BIN)/python live/router_setup.py || echo "the tests that need vllm-router will fail" >&2
 	@$(BIN)/python tests/node/setup.py || echo "the tests that need npm packages will fail" >&2
+	@$(BIN)/python tests/agents/setup.py || echo "the tests with real agents will fail" >&2
 	@$(BIN)/python live/setup.py || echo "the tests that need the live pair will fail" >&2
 	@$(RUN) -m pytest $(ARGS)
 

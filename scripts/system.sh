@@ -5,9 +5,9 @@ set -eu
 
 missing=
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="$missing prometheus"
-command -v npm >/dev/null || missing="$missing nodejs npm"
 command -v chromium >/dev/null || missing="$missing chromium"
 [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ] || missing="$missing fonts-dejavu-core"
+command -v npm >/dev/null || missing="$missing nodejs npm"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then

@@ -500,3 +500,51 @@ def test_a_turn_that_was_left_out_is_sent_when_later_facts_make_it_suspicious(bo
     run.pipeline.accept(pair.expired("d1", 4000))
     run.eventually(lambda: run.traces.turns)
     assert [(turn.prefill_request_id, turn.suspicions) for turn in run.traces.turns] == [("p2", ["stale_handle"])]
+
+
+# --- spans of agents ---------------------------------------------------------------------------------------
+TOOL = AgentSpan(span_key="t-2", trace_id="t", span_id="2", parent_span_id="1", kind="tool", started_ns=5)
+AGENT = AgentSpan(span_key="t-1", trace_id="t", span_id="1", session_id="s", session_source="session.id", started_ns=4)
+
+
+def test_spans_are_journalled_assembled_stored_and_recorded(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.pipeline.accept_spans([TOOL])
+    box.eventually(lambda: box.rows.spans)
+    box.pipeline.accept_spans([AGENT])
+    box.eventually(lambda: ("2", 2) in box.rows.spans)
+    assert box.rows.spans["2", 1].session_id is None
+    assert (box.rows.spans["2", 2].session_id, box.rows.spans["2", 2].session_source) == ("s", "parent")
+    assert box.recording.spans == [TOOL, AGENT]
+    box.close()
+
+
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_after_a_restart_a_late_parent_still_finds_its_span(tmp_path: Path, checkpoint: bool) -> None:
+    box = Box(tmp_path)
+    box.rows.checkpoint = checkpoint
+    box.pipeline.accept_spans([TOOL])
+    box.eventually(lambda: box.rows.spans)
+    box.close()
+    again = Box(tmp_path)
+    again.pipeline.accept_spans([AGENT])
+    again.eventually(lambda: ("2", 2) in again.rows.spans)
+    assert again.rows.spans["2", 2].session_id == "s"
+    assert again.recording.spans == [AGENT]
+    again.close()
+
+
+def test_spans_that_cannot_be_assembled_cost_no_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Assembler):
+        def feed_spans(self, spans: list[AgentSpan], arrival_ns: int) -> None:
+            if spans == [TOOL]:
+                raise ZeroDivisionError
+            super().feed_spans(spans, arrival_ns)
+
+    box = Box(tmp_path, assembly=lambda: Failing(QUICK))
+    box.pipeline.accept_spans([TOOL])
+    box.pipeline.accept_spans([AGENT])
+    box.eventually(lambda: box.rows.spans)
+    assert list(box.rows.spans) == [("1", 1)]
+    assert "1 spans could not be assembled" in caplog.text
+    box.close()

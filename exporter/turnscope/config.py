@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     export_spans: str | None = _setting(
         None,
         "URL",
-        "Pass spans of agents on to your own backend, unchanged and with their content: an address as of --export-otlp.",
+        "Pass spans of agents on to your own backend, unchanged and with their content: addressed like --export-otlp.",
     )
     export_spans_headers: str = _setting("", "NAME=VALUE,...", "Headers to pass them on with.")
     trace_ratio: float = _setting(

@@ -407,6 +407,13 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "http://tempo:4317",
         _exporter(traces_error=None, traces_endpoint="http://tempo:4317"),
     ),
+    ("spans_rejected", _exporter(rejected_spans=1), "sidecar's receiver", _exporter(rejected_spans=0, spans=1)),
+    (
+        "spans_not_passed_on",
+        _exporter(passing_on_error="unavailable", passing_on_endpoint="http://tempo:4317"),
+        "http://tempo:4317",
+        _exporter(passing_on_error=None, passing_on_endpoint="http://tempo:4317"),
+    ),
     ("records_rejected", _exporter(rejected_records=1), "sidecar's receiver", _exporter(rejected_records=0)),
     (
         "not_scraped",

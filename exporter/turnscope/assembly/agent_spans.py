@@ -1,7 +1,8 @@
 """Spans of agents: whose session each belongs to, in whatever order they come.
 
-A span has its own session, else that of its nearest ancestor that has one, else the one that its trace agrees on. All
-three are asked of what is known of the trace, so the order of arrival makes no difference to the newest rows. A row is
+A span has its own session, else that of its nearest ancestor that has one, else the one that its trace agrees on, else
+that of the turn that it called, else the one that its trace's turns agree on. All of it is asked of what is known of
+the trace, so the order of arrival makes no difference to the newest rows. A row is
 handed out when its span comes and again whenever the answer changes.
 
 Only what spans say of themselves is passed on, never what they inherited: so circles of parents have no beginning to
@@ -17,11 +18,12 @@ import msgspec
 
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.span_state import Inherited, Remembered, SpansState, TraceState
-from turnscope.model import AgentSpan
+from turnscope.model import AgentSpan, Turn
 
 PARENT: Final = "parent"
 TRACE: Final = "trace"
-MAX_DEPTH: Final = 1_000
+TURN: Final = "turn"
+MAX_DEPTH: Final = 200
 """Ancestors asked: deeper ones are as good as none."""
 
 
@@ -45,17 +47,18 @@ class AgentSpans:
 
     def _take(self, span: AgentSpan, arrival_ns: int) -> None:
         trace = self._touch(span.trace_id, arrival_ns)
+        agreed = trace.agreed
         known = trace.spans.get(span.span_id)
         if known is not None:
             told = newer(known.span, span)
             if told is known.span:
                 return
             self._forget_told(trace, known.span)
-            known.span, known.shown = told, None
+            before, known.span, known.shown = known.span.parent_span_id, told, None
         else:
             trace.spans[span.span_id] = known = Remembered(span=span)
             self._state.remembered += 1
-        agreed = trace.agreed
+            before = None
         told = known.span
         if told.parent_span_id is not None:
             trace.children.setdefault(told.parent_span_id, []).append(told.span_id)
@@ -65,9 +68,33 @@ class AgentSpans:
         if trace.agreed != agreed:
             for other in trace.spans.values():
                 self._show(trace, other)
+            return
+        self._show_below(trace, told.span_id)
+        # It may be the HTTP client's span, through which its parent called a turn.
+        for parent in {before, told.parent_span_id} if trace.turns else ():
+            if parent in trace.spans:
+                self._show(trace, trace.spans[parent])
+
+    def hear(self, turn: Turn, now_ns: int) -> None:
+        """Take in what a turn tells of the session of the span that called it, also before that span comes."""
+        if turn.caller_trace_id is None or turn.caller_span_id is None or turn.session_id is None:
+            return
+        trace = self._state.traces.get(turn.caller_trace_id) or self._touch(turn.caller_trace_id, now_ns)
+        told = (turn.caller_span_id, turn.session_id)
+        if trace.turns.get(turn.turn_id) == told:
+            return
+        served = trace.served
+        self._state.remembered += turn.turn_id not in trace.turns
+        trace.turns[turn.turn_id] = told
+        caller = trace.spans.get(turn.caller_span_id)
+        if trace.served != served:
+            concerned = list(trace.spans.values())
         else:
-            for other in self._descendants(trace, told.span_id):
-                self._show(trace, other)
+            above = trace.spans.get(caller.span.parent_span_id or "") if caller is not None else None
+            concerned = [known for known in (caller, above) if known is not None]
+        for known in concerned:
+            self._show(trace, known)
+        self._make_room()
 
     def _forget_told(self, trace: TraceState, span: AgentSpan) -> None:
         """A span that is told anew: what it said before no longer holds."""
@@ -86,11 +113,11 @@ class AgentSpans:
         return trace
 
     # --- whose ---------------------------------------------------------------------------------------
-    def _show(self, trace: TraceState, known: Remembered) -> None:
-        """Hand out the row if it is another than the one handed out before."""
+    def _show(self, trace: TraceState, known: Remembered) -> bool:
+        """Hand out the row if it is another than the one handed out before; whether it was."""
         found = self._inherited(trace, known.span)
         if known.shown == found:
-            return
+            return False
         known.revision += 1
         known.shown = found
         row = msgspec.structs.replace(
@@ -101,6 +128,7 @@ class AgentSpans:
             parent_session_id=found.parent_session_id,
         )
         self._ledger.revise(span=row)
+        return True
 
     def _inherited(self, trace: TraceState, span: AgentSpan) -> Inherited:
         above = next((a.session_id for a in self._ancestors(trace, span) if a.session_id is not None), None)
@@ -111,6 +139,8 @@ class AgentSpans:
             return Inherited(above, PARENT, span.parent_session_id)
         if trace.agreed is not None:
             return Inherited(trace.agreed, TRACE, span.parent_session_id)
+        if trace.turns and (served := trace.called(span.span_id) or trace.served) is not None:
+            return Inherited(served, TURN, span.parent_session_id)
         return Inherited(None, None, span.parent_session_id)
 
     def _ancestors(self, trace: TraceState, span: AgentSpan) -> Iterator[AgentSpan]:
@@ -124,9 +154,9 @@ class AgentSpans:
             yield known.span
             above = known.span.parent_span_id
 
-    def _descendants(self, trace: TraceState, span_id: str) -> Iterator[Remembered]:
-        """Those below it whose answer it may have a part in: a session of their own shields those below them, but for
-        who started it."""
+    def _show_below(self, trace: TraceState, span_id: str) -> None:
+        """Show those below it whose answer it may have a part in. One with a session of its own shields those below it,
+        and one whose answer is the same as before has the same to pass on."""
         seen, waiting = {span_id}, list(trace.children.get(span_id, ()))
         while waiting:
             child = waiting.pop()
@@ -134,8 +164,7 @@ class AgentSpans:
                 continue
             seen.add(child)
             known = trace.spans[child]
-            yield known
-            if known.span.session_id is None:
+            if self._show(trace, known) and known.span.session_id is None:
                 waiting += trace.children.get(child, ())
 
     # --- memory ----------------------------------------------------------------------------------------
@@ -148,14 +177,15 @@ class AgentSpans:
             if state.remembered <= self._max_spans:
                 return
             trace = state.traces[trace_id]
-            self._count_forgotten(len(trace.spans))
-            trace.spans, trace.children = {}, {}
+            self._count_forgotten(trace)
+            trace.spans, trace.children, trace.turns = {}, {}, {}
 
     def _drop(self, trace_id: str) -> None:
-        self._count_forgotten(len(self._state.traces.pop(trace_id).spans))
+        self._count_forgotten(self._state.traces.pop(trace_id))
 
-    def _count_forgotten(self, spans: int) -> None:
-        self._state.remembered -= spans
+    def _count_forgotten(self, trace: TraceState) -> None:
+        spans = len(trace.spans)
+        self._state.remembered -= spans + len(trace.turns)
         self._state.forgotten += spans
         if spans:
             key = f"spans_forgotten:{self._state.forgotten}"
@@ -166,7 +196,7 @@ class AgentSpans:
         for trace_id, trace in list(self._state.traces.items()):
             if trace.last_ns >= now_ns - self._memory_ns:
                 return
-            self._state.remembered -= len(trace.spans)
+            self._state.remembered -= len(trace.spans) + len(trace.turns)
             del self._state.traces[trace_id]
 
 

@@ -73,6 +73,7 @@ class Assembler:
         self._ledger = Ledger(state.counted)
         self._emitters = Emitters(state, settings, self._ledger)
         self._spans = AgentSpans(state.spans, self._ledger, memory_ns=settings.memory_ns)
+        self._ledger.hear = lambda turn: self._spans.hear(turn, state.now_ns)
         self._engines = Engines(state, settings)
         self._clocks = Clocks(state)
         self._turns = Turns(state, settings, self._emitters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import inf
 
@@ -29,11 +30,12 @@ def _refusal(c: Contribution) -> str | None:
 
 
 class Ledger:
-    """Collects facts until they are taken."""
+    """Collects facts until they are taken. ``hear`` is told of every row of a turn."""
 
     def __init__(self, counted: dict[str, int]) -> None:
         self._counted = counted
         self._facts: list[Fact] = []
+        self.hear: Callable[[Turn], None] = lambda _: None
 
     def count(
         self, key: str, contributions: list[Contribution], *, turn: Turn | None = None, hold: HoldRecord | None = None
@@ -48,12 +50,16 @@ class Ledger:
             self._facts.append(Final(key=key, contributions=sound, refused=refused, turn=turn, hold=hold))
         elif turn is not None or hold is not None:
             self._facts.append(Revision(turn=turn, hold=hold))
+        if turn is not None:
+            self.hear(turn)
 
     def revise(
         self, *, turn: Turn | None = None, hold: HoldRecord | None = None, span: AgentSpan | None = None
     ) -> None:
         """A newer row."""
         self._facts.append(Revision(turn=turn, hold=hold, span=span))
+        if turn is not None:
+            self.hear(turn)
 
     def take(self) -> list[Fact]:
         """Everything since the last call."""

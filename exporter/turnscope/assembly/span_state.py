@@ -36,11 +36,25 @@ class TraceState(msgspec.Struct, kw_only=True):
     """Span id, also of one that is not here, to those that name it as their parent."""
     sessions: dict[str, int] = {}
     """Sessions that its spans tell of themselves, and how many do."""
+    turns: dict[str, tuple[str, str]] = {}
+    """Turns that its spans asked for, by id: the span that called, which need not be here, and the turn's session."""
 
     @property
     def agreed(self) -> str | None:
         """The session that all of its spans that tell one agree on."""
         return next(iter(self.sessions)) if len(self.sessions) == 1 else None
+
+    @property
+    def served(self) -> str | None:
+        """The session that all of its turns agree on."""
+        sessions = {session for _, session in self.turns.values()}
+        return sessions.pop() if len(sessions) == 1 else None
+
+    def called(self, span_id: str) -> str | None:
+        """The session of the turns that this span, or a child of it (its HTTP client's), called; None for several."""
+        callers = {span_id, *self.children.get(span_id, ())}
+        sessions = {session for caller, session in self.turns.values() if caller in callers}
+        return sessions.pop() if len(sessions) == 1 else None
 
 
 class SpansState(msgspec.Struct, kw_only=True):
@@ -48,6 +62,6 @@ class SpansState(msgspec.Struct, kw_only=True):
 
     traces: dict[str, TraceState] = {}
     remembered: int = 0
-    """Spans in them."""
+    """Spans in them, and turns that they called."""
     forgotten: int = 0
     """Spans that were forgotten before their time, to make room."""

@@ -134,8 +134,8 @@ EVIDENCE = (
         name="turnscope_spans_forgotten_total",
         kind=Kind.COUNTER,
         unit="spans",
-        help="Spans of agents forgotten before their time, since too many came at once: what comes later of their traces "
-        "may not find its session. Their rows are stored.",
+        help="Spans of agents forgotten before their time, since too many came at once: what comes later of their "
+        "traces may not find its session. Their rows are stored.",
         owner="agent spans",
     ),
     Metric(

@@ -81,8 +81,8 @@ EXPORTER = (
         name="turnscope_exporter_span_requests_not_passed_on_total",
         kind=Kind.COUNTER,
         unit="requests",
-        help="Requests with spans that your own backend did not get: the queue was full, it refused them, or the sidecar "
-        "stopped. turnscope has them all the same.",
+        help="Requests with spans that your own backend did not get: the queue was full, it refused them, or the "
+        "sidecar stopped. turnscope has them all the same.",
         labels=(Label("reason", TRACE_DROPS),),
     ),
     Metric(

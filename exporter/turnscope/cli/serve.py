@@ -15,7 +15,7 @@ _LOG: Final = logging.getLogger("turnscope")
 
 
 def _serve(settings: Settings) -> None:
-    """Run the sidecar: it takes in what the hooks in engines and proxy send, and the spans of agents, and gives metrics,
+    """Run the sidecar: it takes in what the hooks in engines and proxy send, and spans of agents, and gives metrics,
     traces and a store.
 
     Start engines and proxy with TURNSCOPE_ENDPOINT=grpc://HOST:4317, agents with

@@ -142,7 +142,8 @@ TEXTS: Final = {
 """Of every span."""
 TOOL_NAMES: Final = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name", "traceloop.entity.name")
 """Of tools only: frameworks use ``traceloop.entity.name`` for whatever a span stands for."""
-AGENT_ENTITY: Final = "traceloop.entity.name"
+AGENT_NAMES: Final = ("traceloop.entity.name", "graph.node.id")
+"""Of agents that have no other."""
 WORDS: Final = {
     "finish_reason": (
         "gen_ai.response.finish_reasons",
@@ -185,6 +186,7 @@ COUNTS: Final = {
 SCORE: Final = "gen_ai.evaluation.score.value"
 FIRST_TOKEN: Final = {
     "gen_ai.response.time_to_first_chunk": 1_000_000_000,
+    "gen_ai.client.operation.time_to_first_chunk": 1_000_000_000,
     "gen_ai.server.time_to_first_token": 1_000_000_000,
     "ai.response.msToFirstChunk": 1_000_000,
     "ttft_ms": 1_000_000,
@@ -199,7 +201,9 @@ TOOL_CALL_KEY: Final = re.compile(
 EVALUATION_EVENT: Final = "gen_ai.evaluation.result"
 EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
-FIRST_TOKEN_EVENTS: Final = frozenset({"First Token Stream Event"})
+FIRST_TOKEN_EVENTS: Final = frozenset(
+    {"First Token Stream Event", "gen_ai.content.completion.chunk", "llm.content.completion.chunk"}
+)
 """Only their time is read."""
 EVENTS: Final = frozenset({EVALUATION_EVENT, EXCEPTION_EVENT, *FIRST_TOKEN_EVENTS})
 
@@ -208,7 +212,7 @@ RECORDED: Final = "turnscope.span."
 """Of a recording: what had been read of the span, field by field."""
 ALLOWED: Final = frozenset(
     {rule.key for rule in RULES if rule.key != NAME}
-    | {*TOOL_KEYS, *MODEL_KEYS, *SESSION_KEYS, *TOOL_NAMES, *FIRST_TOKEN, SCORE, EXCEPTION_TYPE}
+    | {*TOOL_KEYS, *MODEL_KEYS, *SESSION_KEYS, *TOOL_NAMES, *AGENT_NAMES, *FIRST_TOKEN, SCORE, EXCEPTION_TYPE}
     | {key for table in (RESOURCE_TEXTS, TEXTS, WORDS, COUNTS) for keys in table.values() for key in keys}
 )
 

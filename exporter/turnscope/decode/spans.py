@@ -132,7 +132,7 @@ def read(span: Span, resource: Values) -> AgentSpan:
         evaluation_score=_number(own.get(table.SCORE)),
     )
     if kind is SpanKind.AGENT and found.agent_name is None:
-        found.agent_name = _text(own, (table.AGENT_ENTITY,))
+        found.agent_name = _text(own, table.AGENT_NAMES)
     _read_events(span, found)
     kept = (found.tool_name, found.agent_name, found.model, found.tool_call_id)
     found.name = table.safe_name(span.name, [text for text in kept if text])

@@ -100,4 +100,4 @@ def _repair_one(folder: Path, number: int, path: Path) -> int | None:
         path.unlink()
     if last is None:
         return None
-    return last.arrival_ns if isinstance(last, records.Batch) else last.now_ns
+    return last.now_ns if isinstance(last, records.Counted) else last.arrival_ns

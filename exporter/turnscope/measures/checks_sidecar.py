@@ -94,9 +94,10 @@ def spans_rejected(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="spans_rejected",
             where="sidecar's receiver",
-            what=f"{status.exporter.rejected_spans} spans had no valid ids or times, or a field of a wrong type, and were "
-            "not taken in.",
-            fix="See the sender's log: it was told what is wrong. Ids are 32 and 16 hex digits, times Unix nanoseconds.",
+            what=f"{status.exporter.rejected_spans} spans had no valid ids or times, or a field of a wrong type, "
+            "and were not taken in.",
+            fix="See the sender's log, which was told what is wrong: ids are 32 and 16 hex digits, times Unix "
+            "nanoseconds.",
         )
 
 

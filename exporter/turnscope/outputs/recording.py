@@ -16,7 +16,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Recorder:
-    """Appends whole lines to ``path``; ``encode`` makes one of events and their arrival time, ``encode_spans`` of spans.
+    """Appends whole lines to ``path``; ``encode`` makes one of events and their arrival time, ``encode_spans`` one of
+    spans.
 
     Raises ``OSError`` at once when the file cannot be written; a later failure ends the recording after the last
     whole line, with one sentence in the log.
