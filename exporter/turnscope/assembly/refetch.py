@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from turnscope.assembly.evidence import fetches
-from turnscope.assembly.gain import fetch_time_ns
+from turnscope.assembly.ranks import lasted_ns
 from turnscope.assembly.rate import ENOUGH, Estimate, spared
 from turnscope.assembly.sources import EngineState
 from turnscope.assembly.state import Price, TurnState
@@ -52,7 +52,7 @@ def learn_fetch(engine: EngineState | None, turn: TurnState, row: Turn) -> None:
     if engine is None or turn.prefill is None or turn.prefill.generation != engine.engine.generation:
         return
     reads = fetches(turn)
-    took_ns = fetch_time_ns(reads)
+    took_ns = lasted_ns(reads)
     if not row.fetched_tokens or not took_ns or any(r.transfer.state is TransferState.FAILED for r in reads):
         return
     engine.fetches.append((row.fetched_tokens, took_ns))

@@ -19,8 +19,11 @@ from turnscope.cli.session_store import StoreOption, opened
 from turnscope.cli.session_words import PARTS, duration, share
 from turnscope.model import SessionSummary, shown
 from turnscope.semconv import Part, TaskOutcome
+from turnscope.store import summaries
 from turnscope.store.session_queries import SummaryFilter, SummarySort
 
+FRESH: Final = 200
+"""Sessions that are summed up here at most, where the sidecar has not done it yet."""
 _SORTS: Final = {sort.name.lower(): sort for sort in SummarySort}
 _PARTS: Final = {
     "input": Part.INPUT_PROCESSING,
@@ -64,7 +67,7 @@ def show(found: list[SessionSummary], total: int, console: Console) -> None:
     table.add_column("Tasks", justify="right", no_wrap=True)
     table.add_column("First token", justify="right", no_wrap=True)
     table.add_column("Whole task", justify="right", no_wrap=True)
-    table.add_column("Reuse could spare", justify="right")
+    table.add_column("Reuse could spare", justify="right", no_wrap=True)
     width = max(10, min(40, console.width - 104))
     for one in found:
         table.add_row(
@@ -88,18 +91,19 @@ def show(found: list[SessionSummary], total: int, console: Console) -> None:
     )
     console.print(legend)
     console.print(
-        "First token and whole task: the median of the session's tasks, from the user's message on. Times are UTC."
+        "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: the "
+        "most that it could give; +: some turns could not be judged. Times are UTC."
     )
     if total > len(found):
         console.print(f"{len(found)} of {total:,} sessions: --limit shows more, --sort and the filters others.")
 
 
 def _spare(one: SessionSummary) -> str:
-    """A figure of only some of the turns is not shown as if it were of all."""
+    """``+``: of some of its turns only, as far as they could be judged."""
     spare, some = one.ceiling.fetched_ns, one.ceiling.unjudged_turns
     if spare is None or (some and not spare):
         return "-"
-    return f"{duration(spare)} ({share(spare, one.wall_ns)}{', some turns' if some else ''})" if spare else "nothing"
+    return f"{duration(spare)} ({share(spare, one.wall_ns)}){'+' if some else ''}" if spare else "nothing"
 
 
 def _tasks(one: SessionSummary) -> Text:
@@ -154,13 +158,18 @@ def sessions(
     )
     count = int(arguments.number("--limit", limit, 1, 100_000))
     with opened(store) as reader:
-        found, total = reader.summaries(where, sort=_SORTS[sort.value], descending=not ascending, limit=count)
+        newer, left = summaries.fresh(reader, time.time_ns(), FRESH)
+        found, total = reader.summaries(
+            where, sort=_SORTS[sort.value], descending=not ascending, limit=count, fresh=newer
+        )
     if as_json:
-        out = msgspec.json.encode({"total": total, "sessions": found})
+        out = msgspec.json.encode({"total": total, "not_summed_up": left, "sessions": found})
         typer.echo(msgspec.json.format(out, indent=1))
     elif found:
         show(found, total, Console(markup=False, highlight=False))
     elif where == SummaryFilter():
-        typer.echo("No sessions yet: the sidecar sums them up about a minute after their first turn or span.")
+        typer.echo("No sessions yet: they appear about a minute after their first turn or span.")
     else:
         typer.echo("No session meets these conditions.")
+    if left and not as_json:
+        typer.echo(f"{left:,} more have not been summed up yet: a running 'turnscope serve' does so within minutes.")

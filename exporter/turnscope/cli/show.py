@@ -15,11 +15,12 @@ from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import StoreOption, opened
 from turnscope.cli.session_words import OUTCOMES, PARTS, duration, share
+from turnscope.cli.sessions import FRESH
 from turnscope.measures.forest import newest
 from turnscope.measures.sessions import Session, summarise
 from turnscope.model import AgentSpan, SessionSummary, Task, Turn, shown
 from turnscope.semconv import Part, Status
-from turnscope.store import StoreReader
+from turnscope.store import StoreReader, summaries
 from turnscope.store.session_queries import SummaryFilter
 
 ALIKE: Final = 5
@@ -30,7 +31,8 @@ def find(reader: StoreReader, wanted: str) -> tuple[Session, list[Turn], list[Ag
     session_id = wanted
     known = reader.known([session_id])
     if not known:
-        alike, total = reader.summaries(SummaryFilter(text=wanted), limit=ALIKE)
+        newer, _ = summaries.fresh(reader, time.time_ns(), FRESH)
+        alike, total = reader.summaries(SummaryFilter(text=wanted), limit=ALIKE, fresh=newer)
         if total != 1:
             names = ", ".join(shown(one.session_id) for one in alike)
             more = (

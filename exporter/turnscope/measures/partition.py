@@ -11,6 +11,7 @@ So
 - a retry within a turn is in its time to first token (``unattributed``), one that is a turn of its own counts as one;
 - a span in error or without a known parent counts as any other, where it was;
 - a span that ends before it starts takes no time; one without an end ends with what it started;
+- a span whose times come from a log's lines, and not from round the operation, is ``inferred``;
 - the session begins with the first thing known of it and ends with the last.
 
 A model call's time is input processing up to its first token and generation after it. A turn's, which the proxy and
@@ -109,16 +110,19 @@ class _Cutter:
         if start >= end:
             return
         key = node.key if node is not None else None
+        timed = Evidence.MEASURED
+        if node is not None and node.span is not None and node.span.timing == Evidence.INFERRED:
+            timed = Evidence.INFERRED
         if kind in _OWN:
             part, detail = _OWN[kind]
             unseen = kind is SpanKind.AGENT and not self._waits.tools_seen
             if unseen and self._waits.told(start, end) is Part.TOOL_WAIT:
                 self._add(start, end, (Part.TOOL_WAIT, None, Evidence.INFERRED), key)
             else:
-                self._add(start, end, (part, detail, Evidence.MEASURED), key)
+                self._add(start, end, (part, detail, timed), key)
         elif kind is SpanKind.MODEL_CALL and node is not None and node.calls:
             part = Part.GENERATION if after else Part.INPUT_PROCESSING
-            self._add(start, end, (part, Detail.CLIENT, Evidence.MEASURED), key)
+            self._add(start, end, (part, Detail.CLIENT, timed), key)
         elif kind is SpanKind.MODEL_CALL and node is not None and node.span is not None:
             self._slices(node, cut_span(node.span, node.end - node.start), start, end)
         else:
@@ -126,7 +130,7 @@ class _Cutter:
             if told is not None:
                 self._add(start, end, (told, None, Evidence.INFERRED), key)
             elif node is not None:
-                self._add(start, end, (Part.APPLICATION_WORK, None, Evidence.MEASURED), key)
+                self._add(start, end, (Part.APPLICATION_WORK, None, timed), key)
             else:
                 self._add(start, end, (Part.UNKNOWN, None, Evidence.NONE), None)
 

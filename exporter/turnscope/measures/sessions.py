@@ -14,6 +14,8 @@ from turnscope.measures.tasks import evaluations, tasks
 from turnscope.model import AgentSpan, Segment, SessionSummary, Turn
 from turnscope.semconv import Detail, Evidence, Part, SpanKind, Status, TaskOutcome
 
+HOOKS: Final = "hooks"
+"""The source of turns that were seen and not imported."""
 _TOOLS: Final = (SpanKind.TOOL, SpanKind.RETRIEVAL)
 _INPUT: Final = (
     Detail.PROXY,
@@ -81,7 +83,7 @@ def summarise(
         agents=_names([*(t.agent_id for t in kept), *(s.agent_name or s.agent_id for s in kept_spans)]),
         applications=_names(_application(span) for span in kept_spans),
         deployments=_names(span.deployment for span in kept_spans),
-        sources=_names([*("proxy" if t.has_attempt else "engines" for t in kept), *(s.source for s in kept_spans)]),
+        sources=_names([*(_seen_by(t) for t in kept), *(s.source for s in kept_spans)]),
         tasks=told,
         completed_tasks=outcomes[TaskOutcome.COMPLETED],
         failed_tasks=outcomes[TaskOutcome.FAILED],
@@ -98,6 +100,12 @@ def _calls_without_turn(turns: list[Turn], spans: list[AgentSpan]) -> int:
     """Model calls that went somewhere else than to these engines, where turns name their callers."""
     called = {(turn.caller_trace_id, turn.caller_span_id) for turn in turns}
     return sum(s.kind == SpanKind.MODEL_CALL and (s.trace_id, s.span_id) not in called for s in spans)
+
+
+def _seen_by(turn: Turn) -> str:
+    if turn.source != HOOKS:
+        return turn.source
+    return "proxy" if turn.has_attempt else "engines"
 
 
 def _application(span: AgentSpan) -> str | None:

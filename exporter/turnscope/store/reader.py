@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
-from turnscope.store.schema import TABLES
+from turnscope.store.schema import SESSIONS, TABLES, to_arrow
 from turnscope.store.session_queries import SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
@@ -111,9 +111,14 @@ class StoreReader:
         descending: bool = True,
         limit: int = 100,
         offset: int = 0,
+        fresh: Sequence[SessionSummary] = (),
     ) -> tuple[list[SessionSummary], int]:
-        """Sessions as they were summed up last, those of spans alone included, and how many there are in all."""
-        page = self._page(lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset)
+        """Sessions as they were summed up last, those of spans alone included, and how many there are in all.
+        ``fresh``: summaries that are newer than the store's."""
+        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
+        page = self._page(
+            lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, newer
+        )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
 
     def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
@@ -159,20 +164,22 @@ class StoreReader:
         return found
 
     # --- inside -------------------------------------------------------------------------------------
-    def _page(self, query: Query, limit: int, offset: int) -> Page:
-        table = self._ask(query, {"limit": limit, "offset": offset})
+    def _page(self, query: Query, limit: int, offset: int, fresh: pa.Table | None = None) -> Page:
+        table = self._ask(query, {"limit": limit, "offset": offset}, fresh)
         total = int(table["total"][0].as_py()) if table.num_rows else 0
         return Page(table.drop_columns(["total"]), total)
 
-    def _ask(self, query: Query, extra: Params | None = None) -> pa.Table:
+    def _ask(self, query: Query, extra: Params | None = None, fresh: pa.Table | None = None) -> pa.Table:
         """Answer from the files listed now; if one has gone meanwhile, from those listed then."""
         listed = self._listed()
         for attempt in range(_TRIES):
             files = {name: [self._files.address(f.path) for f in listed if f.table == name] for name in TABLES}
-            text, params = query(queries.sources(files))
+            text, params = query(queries.sources(files, fresh=fresh is not None))
             named = {f"{name}_files": addresses for name, addresses in files.items() if f"${name}_files" in text}
             params = {**params, **(extra or {}), **named}
             cursor = self._connection.cursor()
+            if fresh is not None:
+                cursor.register(queries.FRESH, fresh)
             try:
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
                 return answer
