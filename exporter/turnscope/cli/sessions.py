@@ -91,8 +91,8 @@ def show(found: list[SessionSummary], total: int, console: Console) -> None:
     )
     console.print(legend)
     console.print(
-        "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: the "
-        "most that it could give; +: some turns could not be judged. Times are UTC."
+        "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: "
+        "the most that it could give; +: some turns could not be judged. Times are UTC."
     )
     if total > len(found):
         console.print(f"{len(found)} of {total:,} sessions: --limit shows more, --sort and the filters others.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from turnscope.measures.alignment import clock_of, shifts
 from turnscope.measures.calls import wall_ns
 from turnscope.model import AgentSpan, Turn
 from turnscope.semconv import SpanKind
@@ -18,7 +17,7 @@ SpanId = tuple[str, str]
 
 
 class Node:
-    """A turn or a span, by the proxy's clock."""
+    """A turn or a span."""
 
     __slots__ = (
         "busy_ns",
@@ -60,23 +59,18 @@ class Node:
 
 
 def plant(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Node]:
-    """The roots, in order, whatever the order of turns and spans. Each of these is in one tree, in its newest revision.
+    """The roots, in order. Every turn and span, each given once and all by one clock, is in one tree.
 
     Spans that are linked in a circle are taken as if they had no links. A node lasts at least as long as what it
     started while it ran; what ran only before or after it is its parent's child instead.
     """
-    kept_turns = newest(turns, lambda turn: turn.turn_id)
-    kept_spans = newest(spans, lambda span: span.span_key)
-    by_id = {(span.trace_id, span.span_id): span for span in kept_spans}
-    moved = shifts((by_id[caller], turn) for turn in kept_turns if (caller := _caller(turn)) in by_id)
     nodes: dict[SpanId, Node] = {}
-    for identity, span in by_id.items():
-        shift = moved.get(clock_of(span), 0)
+    for span in spans:
         end_ns = span.ended_ns if span.ended_ns is not None else span.started_ns
-        nodes[identity] = Node(span.span_key, span.started_ns + shift, end_ns + shift, None, span)
+        nodes[span.trace_id, span.span_id] = Node(span.span_key, span.started_ns, end_ns, None, span)
     _link(nodes)
     of_spans = sorted(nodes.values(), key=lambda node: node.order)
-    of_turns = [Node(t.turn_id, t.started_ns, t.started_ns + wall_ns(t), t, None) for t in kept_turns]
+    of_turns = [Node(t.turn_id, t.started_ns, t.started_ns + wall_ns(t), t, None) for t in turns]
     of_turns.sort(key=lambda node: node.order)
     _enclose(of_spans)
     _place(of_turns, of_spans, nodes)

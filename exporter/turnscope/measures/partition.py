@@ -27,8 +27,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from turnscope.measures.alignment import aligned
 from turnscope.measures.calls import Slice, cut, cut_span
-from turnscope.measures.forest import Node, plant
+from turnscope.measures.forest import Node, newest, plant
 from turnscope.measures.waits import Waits, call_of
 from turnscope.model import AgentSpan, Segment, Turn
 from turnscope.semconv import Detail, Evidence, Part, SpanKind
@@ -44,6 +45,12 @@ _OWN = {
 def partition(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Segment]:
     """The segments of one session, given all that is known of it, in any order: disjoint, in order and without gaps,
     from its begin to its end. Empty where it lasted no time. Pure."""
+    kept = newest(turns, lambda turn: turn.turn_id)
+    return cut_up(kept, aligned(kept, newest(spans, lambda span: span.span_key)))
+
+
+def cut_up(turns: Sequence[Turn], spans: Sequence[AgentSpan]) -> list[Segment]:
+    """The same of turns and spans in their newest revisions, in the order of their keys and by one clock."""
     roots = plant(turns, spans)
     return _Cutter(roots).segments() if roots else []
 

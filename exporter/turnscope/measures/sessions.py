@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from statistics import median_low
 from typing import Final, NamedTuple
 
+from turnscope.measures.alignment import aligned
 from turnscope.measures.ceiling import ceiling
 from turnscope.measures.forest import newest
-from turnscope.measures.partition import partition, sums
+from turnscope.measures.partition import cut_up, sums
 from turnscope.measures.tasks import evaluations, tasks
 from turnscope.model import AgentSpan, Segment, SessionSummary, Turn
 from turnscope.semconv import Detail, Evidence, Part, SpanKind, Status, TaskOutcome
@@ -41,11 +42,11 @@ def summarise(
 ) -> Session | None:
     """Of all that is known of one session, in any order; None where that is nothing. Pure."""
     kept = newest(turns, lambda turn: turn.turn_id)
-    kept_spans = newest(spans, lambda span: span.span_key)
+    kept_spans = aligned(kept, newest(spans, lambda span: span.span_key))
     if not kept and not kept_spans:
         return None
     rows: list[Turn | AgentSpan] = [*kept, *kept_spans]
-    segments = partition(kept, kept_spans)
+    segments = cut_up(kept, kept_spans)
     told = tasks(kept, kept_spans, segments)
     parts, inferred = sums(segments), sums(s for s in segments if s.evidence is Evidence.INFERRED)
     details: Counter[tuple[Part, Detail | None]] = Counter()
