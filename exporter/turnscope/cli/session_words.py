@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from rich.table import Table
 from rich.text import Text
 
 from turnscope.model import Ceiling, SessionSummary
@@ -42,6 +43,8 @@ INPUT: Final = {
     "input_client_ns": "in the agent's client, before the proxy",
 }
 OUTCOMES: Final = {"completed": "green", "failed": "bold red", "abandoned": "yellow", "unknown": "bright_black"}
+WIDE: Final = 110
+"""Columns from which on a window has room for everything."""
 _S: Final = 1_000_000_000
 
 
@@ -51,8 +54,10 @@ def duration(ns: int | None) -> str:
         return "-"
     if ns < 0:
         return f"-{duration(-ns)}"
+    if ns < 50_000:
+        return "<0.1 ms" if ns else "0"
     if ns < 9_950_000:
-        return f"{ns / 1_000_000:.1f} ms" if ns else "0"
+        return f"{ns / 1_000_000:.1f} ms"
     if ns < 999_500_000:
         return f"{ns / 1_000_000:.0f} ms"
     if ns < 59_995_000_000:
@@ -80,6 +85,17 @@ def moment(ns: int) -> str:
         return dt.datetime.fromtimestamp(ns // _S, tz=dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return "-"
+
+
+def table(*heads: str | None) -> Table:
+    """Without lines; a head that ends in ``>`` is over figures, one that is None is left out."""
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for head in heads:
+        if head is not None:
+            made.add_column(
+                head.removesuffix(">"), justify="right" if head.endswith(">") else "left", vertical="bottom"
+            )
+    return made
 
 
 def bar(summary: SessionSummary, width: int) -> Text:
@@ -126,6 +142,11 @@ def ceiling_sentence(summary: SessionSummary) -> str:
         "assumed": "assuming half to twice what fetches took in the published reference, since few were measured here",
         "both": "by what these engines' fetches took, and where too few were measured, assuming the published range",
     }[found.transfer or "assumed"]
+    if not found.fetched_high_ns:
+        return (
+            f"To fetch what was computed again ({found.recomputed_tokens:,} tokens) would not have shortened it, "
+            f"{basis}.{unsure}{_elsewhere(summary, found)}"
+        )
     return (
         f"At most {duration(found.fetched_ns)} ({share(found.fetched_ns or 0, wall)} of it; between "
         f"{duration(found.fetched_low_ns)} and {duration(found.fetched_high_ns)}) shorter, had what was computed again "

@@ -10,7 +10,6 @@ from typing import Annotated, Final
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from turnscope.cli import arguments, session_words
@@ -59,27 +58,35 @@ def spent(value: str) -> tuple[Part, float]:
 
 def show(found: list[SessionSummary], total: int, console: Console) -> None:
     """For people: a bar for each session, then what the marks mean."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("Session", overflow="ellipsis", max_width=28, no_wrap=True)
-    table.add_column("Last", no_wrap=True)
-    table.add_column("Time", justify="right", no_wrap=True)
-    table.add_column("Where it went", no_wrap=True)
-    table.add_column("Tasks", justify="right", no_wrap=True)
-    table.add_column("First token", justify="right", no_wrap=True)
-    table.add_column("Whole task", justify="right", no_wrap=True)
-    table.add_column("Reuse could spare", justify="right", no_wrap=True)
-    width = max(10, min(40, console.width - 104))
+    wide = console.width >= session_words.WIDE
+    table = session_words.table(
+        "Session",
+        "Last" if wide else None,
+        "Time>",
+        "Where it went",
+        "Tasks>" if wide else None,
+        "First\ntoken>",
+        "Whole\ntask>",
+        "Reuse\ncould spare>",
+    )
+    table.columns[0].max_width, table.columns[0].overflow, table.columns[0].no_wrap = (
+        28 if wide else 18,
+        "ellipsis",
+        True,
+    )
+    width = max(10, min(40, console.width - (98 if wide else 68)))
     for one in found:
-        table.add_row(
+        row: list[str | Text] = [
             Text(one.session_id),
-            session_words.moment(one.ended_ns)[5:16],
+            *([session_words.moment(one.ended_ns)[5:16]] if wide else []),
             duration(one.wall_ns),
             session_words.bar(one, width),
-            _tasks(one),
+            *([_tasks(one)] if wide else []),
             duration(one.first_token_median_ns),
             duration(one.task_latency_median_ns),
             _spare(one),
-        )
+        ]
+        table.add_row(*row)
     console.print(table)
     console.print()
     legend = Text.assemble(

@@ -55,7 +55,8 @@ def show_session(session: Session, turns: list[Turn], console: Console, limit: i
     console.print(_head(one))
     console.print()
     console.print(session_words.bar(one, min(100, console.width - 2)))
-    console.print(_parts(one))
+    wide = console.width >= session_words.WIDE
+    console.print(_parts(one, wide))
     console.print()
     for sentence in (session_words.ceiling_sentence(one), *session_words.evidence_sentences(one)):
         console.print(sentence)
@@ -66,11 +67,11 @@ def show_session(session: Session, turns: list[Turn], console: Console, limit: i
         )
     if one.tasks:
         console.print()
-        console.print(_tasks(one.tasks[:limit]))
+        console.print(_tasks(one.tasks[:limit], wide))
         _more(len(one.tasks), limit, "tasks", console)
     if turns:
         console.print()
-        console.print(_turns(sorted(turns, key=lambda turn: (turn.started_ns, turn.turn_id))[:limit]))
+        console.print(_turns(sorted(turns, key=lambda turn: (turn.started_ns, turn.turn_id))[:limit], wide))
         _more(len(turns), limit, "turns", console)
 
 
@@ -93,20 +94,16 @@ def _head(one: SessionSummary) -> str:
     return ", ".join(filter(None, facts))
 
 
-def _parts(one: SessionSummary) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("Part")
-    for head in ("Time", "Share", "Inferred"):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("What it is")
+def _parts(one: SessionSummary, wide: bool) -> Table:
+    table = session_words.table("Part", "Time>", "Share>", "Inferred>", "What it is" if wide else None)
     for part, word in PARTS.items():
         ns = getattr(one, f"{part}_ns")
         inferred = getattr(one, f"{part}_inferred_ns", 0)
         name = Text.assemble((word.mark, f"{word.style} reverse"), f" {word.plain}")
         table.add_row(name, duration(ns), share(ns, one.wall_ns), duration(inferred) if inferred else "", word.meaning)
         for label, more in _details(one, part):
-            table.add_row(Text(f"    {label}", "dim"), Text(duration(more), "dim"), "", "", "")
-    table.add_row(Text("Whole session", "bold"), Text(duration(one.wall_ns), "bold"), "100%", "", "")
+            table.add_row(Text(f"    {label}", "dim"), Text(duration(more), "dim"))
+    table.add_row(Text("Whole session", "bold"), Text(duration(one.wall_ns), "bold"), "100%")
     return table
 
 
@@ -120,36 +117,36 @@ def _details(one: SessionSummary, part: Part) -> list[tuple[str, int]]:
     return [(label, ns) for label, ns in found if ns]
 
 
-def _tasks(tasks: list[Task]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head, justify in (
-        ("Task", "right"),
-        ("Outcome", "left"),
-        ("First token", "right"),
-        ("Whole task", "right"),
-        ("Turns", "right"),
-        ("Tools", "right"),
-        ("Errors", "right"),
-        ("Prompt", "right"),
-        ("Mostly", "left"),
-        ("Evaluation", "left"),
-    ):
-        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+def _tasks(tasks: list[Task], wide: bool) -> Table:
+    """Where the window is narrow, without what can be missed."""
+    judged = any(task.evaluations for task in tasks)
+    table = session_words.table(
+        "Task>",
+        "Outcome",
+        "First\ntoken>",
+        "Whole\ntask>",
+        "Turns>",
+        "Tools>",
+        "Errors>" if wide else None,
+        "Prompt>" if wide else None,
+        "Mostly",
+        "Evaluation" if judged else None,
+    )
     for task in tasks:
         parts = {part: getattr(task, f"{part}_ns") for part in PARTS}
         whole, most = sum(parts.values()), max(parts, key=lambda part: parts[part])
-        table.add_row(
+        row: list[str | Text] = [
             str(task.number),
             Text(task.outcome, OUTCOMES.get(task.outcome, "")),
             duration(task.first_token_ns),
             duration(task.latency_ns),
             str(task.turns),
             str(task.tools),
-            str(task.errors or ""),
-            f"{task.context_tokens:,}" if task.context_tokens is not None else "-",
+            *([str(task.errors or ""), _tokens(task.context_tokens)] if wide else []),
             f"{PARTS[most].plain.lower()} {share(parts[most], whole)}" if whole else "-",
-            _evaluation(task),
-        )
+            *([_evaluation(task)] if judged else []),
+        ]
+        table.add_row(*row)
     return table
 
 
@@ -161,27 +158,26 @@ def _evaluation(task: Task) -> str:
     return ", ".join(told)
 
 
-def _turns(turns: list[Turn]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head, justify in (
-        ("Turn", "right"),
-        ("After", "left"),
-        ("First token", "right"),
-        ("Whole turn", "right"),
-        ("Prompt", "right"),
-        ("Reused", "right"),
-        ("Again", "right"),
-        ("Path", "left"),
-        ("Not more, because", "left"),
-        ("", "left"),
-    ):
-        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+def _turns(turns: list[Turn], wide: bool) -> Table:
+    """Where the window is narrow, without what can be missed."""
+    table = session_words.table(
+        "Turn>",
+        "After" if wide else None,
+        "First\ntoken>",
+        "Whole\nturn>" if wide else None,
+        "Prompt>",
+        "Reused>",
+        "Again>",
+        "Path",
+        "Not more,\nbecause",
+        "",
+    )
     for turn in turns:
         table.add_row(
             str(turn.turn_index or "-"),
-            turn.last_role or "-",
+            *([turn.last_role or "-"] if wide else []),
             duration(turn.ttft_ns),
-            duration(turn.duration_ns),
+            *([duration(turn.duration_ns)] if wide else []),
             _tokens(turn.prompt_tokens),
             _tokens(_reused(turn)),
             _tokens(turn.recomputed_tokens),
