@@ -129,6 +129,21 @@ def test_a_store_that_is_not_there_is_said_so(tmp_path: Path, command: Callable[
         run(command, *arguments, "--store", str(tmp_path / "none"))
 
 
+def test_all_sessions_are_summed_up_below_the_list_whatever_is_shown(store: Path) -> None:
+    text = words(run(sessions, "--store", str(store), "--limit", "1"))
+    assert "All 3 sessions:" in text
+    assert "Reuse could spare them at most 700 ms" in text
+    assert "between 400 ms and 850 ms, in part assuming what a fetch takes" in text
+    assert "Shown: 1 of them" in text
+
+
+def test_first_tokens_stand_beside_completed_tasks(store: Path) -> None:
+    told = json.loads(run(sessions, "--store", str(store), "--latency", "--json"))["latencies"]
+    (prompt,) = [one for one in told if one["context_tokens"] is not None]
+    assert (prompt["context_tokens"], prompt["ttft_ns"], prompt["task_latency_ns"]) == (1024, 900 * MS, 1000 * MS)
+    assert "900 ms 1.00 s" in words(run(sessions, "--store", str(store), "--latency"))
+
+
 def test_show_tells_the_parts_the_ceiling_the_tasks_and_the_turns(store: Path) -> None:
     text = words(run(show, "chat-lost", "--store", str(store)))
     assert "# Input processing 900 ms 90%" in text

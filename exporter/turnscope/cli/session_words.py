@@ -11,6 +11,7 @@ from rich.text import Text
 
 from turnscope.model import Ceiling, SessionSummary
 from turnscope.semconv import Part
+from turnscope.store.session_queries import SessionSums
 
 
 class Word(NamedTuple):
@@ -153,6 +154,23 @@ def ceiling_sentence(summary: SessionSummary) -> str:
         f"({found.recomputed_tokens:,} tokens) been fetched, {basis}; {duration(found.free_ns)} if it had cost nothing."
         f"{unsure}{_elsewhere(summary, found)}"
     )
+
+
+def sums_sentences(all_of: SessionSums) -> list[str]:
+    """All sessions that were asked for: their time, their tasks, and the most that reuse could give them."""
+    parts = {part: getattr(all_of, f"{part}_ns") for part in PARTS}
+    spent = [f", {PARTS[part].plain.lower()} {share(ns, all_of.wall_ns)}" for part, ns in parts.items() if ns]
+    out = [f"All {all_of.sessions:,} sessions: {duration(all_of.wall_ns)}{''.join(spent)}."]
+    if all_of.fetched_ns is not None:
+        basis = ", in part assuming what a fetch takes" if all_of.assumed else ""
+        some = f"; {all_of.unjudged_turns:,} of {all_of.turns:,} turns could not be judged"
+        out.append(
+            f"Reuse could spare them at most {duration(all_of.fetched_ns)} "
+            f"({share(all_of.fetched_ns, all_of.wall_ns)}; between {duration(all_of.fetched_low_ns)} and "
+            f"{duration(all_of.fetched_high_ns)}{basis}), {duration(all_of.free_ns)} if it cost nothing"
+            f"{some if all_of.unjudged_turns else ''}."
+        )
+    return out
 
 
 def _elsewhere(summary: SessionSummary, found: Ceiling) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
@@ -19,7 +19,7 @@ from turnscope.cli.session_words import PARTS, duration, share
 from turnscope.model import SessionSummary, shown
 from turnscope.semconv import Part, TaskOutcome
 from turnscope.store import summaries
-from turnscope.store.session_queries import SummaryFilter, SummarySort
+from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 
 FRESH: Final = 200
 """Sessions that are summed up here at most, where the sidecar has not done it yet."""
@@ -56,7 +56,7 @@ def spent(value: str) -> tuple[Part, float]:
     return _PARTS[name], arguments.number("--spent", percent, 0, 100) / 100 if percent else 0.0
 
 
-def show(found: list[SessionSummary], total: int, console: Console) -> None:
+def show(found: list[SessionSummary], all_of: SessionSums, console: Console) -> None:
     """For people: a bar for each session, then what the marks mean."""
     wide = console.width >= session_words.WIDE
     table = session_words.table(
@@ -101,8 +101,31 @@ def show(found: list[SessionSummary], total: int, console: Console) -> None:
         "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: "
         "the most that it could give; +: some turns could not be judged. Times are UTC."
     )
-    if total > len(found):
-        console.print(f"{len(found)} of {total:,} sessions: --limit shows more, --sort and the filters others.")
+    console.print()
+    for sentence in session_words.sums_sentences(all_of):
+        console.print(sentence)
+    if all_of.sessions > len(found):
+        console.print(f"Shown: {len(found)} of them; --limit shows more, --sort and the filters others.")
+
+
+def show_latencies(found: list[Latency], console: Console) -> None:
+    """For people: first tokens beside completed tasks."""
+    for head, name in (("Turn>", "turn_index"), ("Prompt\nfrom>", "context_tokens")):
+        table = session_words.table(
+            head, "Turns>", "First\ntoken>", "Tasks>", "Failed>", "First token\nof the task>", "Whole\ntask>"
+        )
+        for one in found:
+            key = getattr(one, name)
+            if key is not None:
+                figures = duration(one.first_token_ns), duration(one.task_latency_ns)
+                counts = f"{one.tasks:,}", str(one.failed_tasks or "")
+                table.add_row(f"{key:,}", f"{one.turns:,}", duration(one.ttft_ns), *counts, *figures)
+        console.print(table)
+        console.print()
+    console.print(
+        "Medians. A task counts where its first turn stands; the whole task is of completed ones. A prompt counts up "
+        "to twice the length in its line."
+    )
 
 
 def _spare(one: SessionSummary) -> str:
@@ -145,6 +168,13 @@ def sessions(
     sort: Annotated[Sort, typer.Option(help="What they are ordered by, the most first.")] = _LAST,
     ascending: Annotated[bool, typer.Option("--ascending", help="The least first.")] = False,
     limit: Annotated[str, typer.Option(metavar="COUNT", help="How many are shown.")] = "20",
+    latency: Annotated[
+        bool,
+        typer.Option(
+            "--latency",
+            help="Instead of sessions: first tokens beside completed tasks, per turn and per length of prompt.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print them whole as JSON, times in nanoseconds.")] = False,
 ) -> None:
     """Show where each session's time went: input processing, generation, tools, application, user, unknown.
@@ -169,11 +199,17 @@ def sessions(
         found, total = reader.summaries(
             where, sort=_SORTS[sort.value], descending=not ascending, limit=count, fresh=newer
         )
+        all_of = reader.summed(where, newer)
+        latencies = reader.latencies(where, newer) if latency else []
+    console = Console(markup=False, highlight=False)
     if as_json:
-        out = msgspec.json.encode({"total": total, "not_summed_up": left, "sessions": found})
-        typer.echo(msgspec.json.format(out, indent=1))
+        out: dict[str, Any] = {"total": total, "not_summed_up": left, "sums": all_of}
+        out |= {"latencies": latencies} if latency else {"sessions": found}
+        typer.echo(msgspec.json.format(msgspec.json.encode(out), indent=1))
+    elif found and latency:
+        show_latencies(latencies, console)
     elif found:
-        show(found, total, Console(markup=False, highlight=False))
+        show(found, all_of, console)
     elif where == SummaryFilter():
         typer.echo("No sessions yet: they appear about a minute after their first turn or span.")
     else:

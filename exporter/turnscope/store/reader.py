@@ -18,7 +18,7 @@ from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
 from turnscope.store.schema import SESSIONS, TABLES, to_arrow
-from turnscope.store.session_queries import SummaryFilter, SummarySort
+from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
@@ -120,6 +120,27 @@ class StoreReader:
             lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, newer
         )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
+
+    def summed(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        fresh: Sequence[SessionSummary] = (),
+    ) -> SessionSums:
+        """The sums over all sessions that meet ``where``."""
+        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
+        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, newer).to_pylist()
+        return _struct(row, SessionSums)
+
+    def latencies(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        fresh: Sequence[SessionSummary] = (),
+    ) -> list[Latency]:
+        """Time to first token beside completed tasks, over the sessions that meet ``where``: first per turn index, then
+        per length of the context."""
+        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
+        rows = self._ask(lambda s: session_queries.latencies(s, where), None, newer).to_pylist()
+        return [_struct(row, Latency) for row in rows]
 
     def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
         """All turns and spans of some sessions, in no order, by session. One of which nothing is known is missing."""
