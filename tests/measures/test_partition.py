@@ -163,6 +163,19 @@ def test_spans_linked_in_a_circle_are_taken_as_if_they_had_no_links() -> None:
     assert sums(partition([], spans)) == {Part.APPLICATION_WORK: 40 * MS, Part.TOOL_WAIT: 60 * MS}
 
 
+def test_times_that_come_from_a_logs_lines_are_inferred() -> None:
+    spans = [
+        span("x", TOOL, 0, 10, timing="inferred"),
+        span("c", CALL, 10, 30, time_to_first_token_ns=5 * MS, timing="inferred"),
+        span("u", TOOL, 30, None, timing="unknown"),
+    ]
+    assert told(partition([], spans)) == [
+        ("tool_wait?", 0, 10),
+        ("input_processing/unattributed?", 10, 15),
+        ("generation?", 15, 30),
+    ]
+
+
 def test_spans_of_a_library_that_say_nothing_hide_no_tool() -> None:
     spans = [span("a", AGENT, 0, 100), span("x", TOOL, 0, 50, "a"), span("h", SpanKind.OTHER, 0, 90, "a")]
     assert sums(partition([], spans)) == {Part.TOOL_WAIT: 50 * MS, Part.APPLICATION_WORK: 50 * MS}
@@ -171,6 +184,12 @@ def test_spans_of_a_library_that_say_nothing_hide_no_tool() -> None:
 def test_waiting_for_a_persons_consent_in_a_tool_is_user_wait() -> None:
     spans = [span("x", TOOL, 0, 100), span("u", SpanKind.USER_WAIT, 10, 60, "x")]
     assert sums(partition([], spans)) == {Part.TOOL_WAIT: 50 * MS, Part.USER_WAIT: 50 * MS}
+
+
+def test_a_kind_of_span_that_only_a_newer_turnscope_knows_is_taken_as_another() -> None:
+    newer = span("n", AGENT, 20, 60, "a")
+    newer.kind = "guardrail"
+    assert sums(partition([], [span("a", AGENT, 0, 100), newer])) == {Part.APPLICATION_WORK: 100 * MS}
 
 
 def test_a_session_of_one_span_is_that_span() -> None:

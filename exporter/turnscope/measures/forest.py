@@ -12,6 +12,7 @@ from turnscope.semconv import SpanKind
 _MAY_START: Final = frozenset({SpanKind.AGENT, SpanKind.TOOL, SpanKind.RETRIEVAL, SpanKind.OTHER})
 """What a span without a known parent may have been started by."""
 _Row = TypeVar("_Row", Turn, AgentSpan)
+_KINDS: Final = frozenset(SpanKind)
 SpanId = tuple[str, str]
 """(trace id, span id)."""
 
@@ -40,7 +41,7 @@ class Node:
         self.end = max(start, end)
         self.turn = turn
         self.span = span
-        self.kind = SpanKind(span.kind) if span is not None else SpanKind.MODEL_CALL
+        self.kind = _kind(span.kind) if span is not None else SpanKind.MODEL_CALL
         self.open_end = span is not None and span.ended_ns is None
         """Nobody told when it ended: with the last thing that it started."""
         self.parent: Node | None = None
@@ -56,6 +57,11 @@ class Node:
     def order(self) -> tuple[int, int, str]:
         """By start; of those that start together, the longest first."""
         return self.start, -self.end, self.key
+
+
+def _kind(name: str) -> SpanKind:
+    """``other`` of a kind that only a newer turnscope knows."""
+    return SpanKind(name) if name in _KINDS else SpanKind.OTHER
 
 
 def plant(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Node]:
