@@ -173,6 +173,18 @@ def test_a_part_of_an_id_that_only_one_session_has_opens_it(store: Path) -> None
     assert run(show, "only", "--store", str(store)).startswith("spans-only")
 
 
+def test_model_calls_whose_first_token_nobody_timed_are_told_apart_from_other_unknown_time(
+    tmp_path_factory: Any,
+) -> None:
+    folder = tmp_path_factory.mktemp("dark")
+    fill(folder, span("c", SpanKind.MODEL_CALL, 0, 600), span("d", SpanKind.MODEL_CALL, 900, 1000))
+    text = words(run(show, "s", "--store", str(folder)))
+    assert "2 model calls" in text
+    assert "? Unknown 1.00 s 100% nothing tells in model calls 700 ms" in text
+    assert "70% was in model calls whose first token nobody timed" in text
+    assert "30% of the time is unknown: neither its requests nor spans tell what it was." in text
+
+
 def test_what_is_inferred_is_said_to_be(store: Path, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("proxy")
     fill(folder, *scripted(3).turns)

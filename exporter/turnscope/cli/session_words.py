@@ -209,13 +209,19 @@ def evidence_sentences(summary: SessionSummary) -> list[str]:
             f"{': ' + ', '.join(parts) if parts else ''}. Such waits are upper bounds: the application's own work is "
             "in them. Spans of the agent would measure it."
         )
-    if summary.unknown_ns:
+    dark, between = summary.unknown_model_call_ns, summary.unknown_ns - summary.unknown_model_call_ns
+    if dark:
+        out.append(
+            f"{share(dark, summary.wall_ns)} was in model calls whose first token nobody timed: how much of it was "
+            "input processing and how much generation is unknown."
+        )
+    if between:
         why = (
             "no proxy hook saw what its requests brought"
             if "proxy" not in summary.sources and summary.turns
             else "neither its requests nor spans tell what it was"
         )
-        out.append(f"{share(summary.unknown_ns, summary.wall_ns)} of the time is unknown: {why}.")
+        out.append(f"{share(between, summary.wall_ns)} of the time is unknown: {why}.")
     return out
 
 

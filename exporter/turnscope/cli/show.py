@@ -83,8 +83,8 @@ def _more(count: int, limit: int, what: str, console: Console) -> None:
 def _head(one: SessionSummary) -> str:
     facts = [
         f"{session_words.moment(one.started_ns)} UTC, {duration(one.wall_ns)}",
-        f"{one.turns} turns",
-        f"{one.model_calls} other model calls" if one.model_calls else "",
+        f"{one.turns} turns" if one.turns else "",
+        f"{one.model_calls}{' other' if one.turns else ''} model calls" if one.model_calls else "",
         f"{one.tools} tool calls" if one.tools is not None else "",
         f"model {session_words.names(one.models)}" if one.models else "",
         f"application {session_words.names(one.applications)}" if one.applications else "",
@@ -112,6 +112,8 @@ def _details(one: SessionSummary, part: Part) -> list[tuple[str, int]]:
         found = [(label, getattr(one, field)) for field, label in session_words.INPUT.items()]
     elif part is Part.TOOL_WAIT:
         found = [("retrieval", one.retrieval_ns)]
+    elif part is Part.UNKNOWN:
+        found = [("in model calls", one.unknown_model_call_ns)]
     else:
         return []
     return [(label, ns) for label, ns in found if ns]

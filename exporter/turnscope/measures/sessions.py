@@ -70,6 +70,7 @@ def summarise(
         user_wait_inferred_ns=inferred[Part.USER_WAIT],
         generation_inferred_ns=inferred[Part.GENERATION],
         retrieval_ns=details[Part.TOOL_WAIT, Detail.RETRIEVAL],
+        unknown_model_call_ns=details[Part.UNKNOWN, Detail.MODEL_CALL],
         **{f"input_{detail}_ns": details[Part.INPUT_PROCESSING, detail] for detail in _INPUT},
         turns=len(kept),
         spans=len(kept_spans),
