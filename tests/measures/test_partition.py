@@ -158,6 +158,11 @@ def test_what_outlives_the_span_that_started_it_is_still_seen() -> None:
     assert sums(partition([], spans))[Part.TOOL_WAIT] == 60 * MS
 
 
+def test_what_begins_only_after_the_span_that_started_it_has_ended_is_seen_where_it_was() -> None:
+    spans = [span("a", AGENT, 0, 10), span("x", TOOL, 40, 100, "a")]
+    assert told(partition([], spans)) == [("application_work", 0, 10), ("unknown", 10, 40), ("tool_wait", 40, 100)]
+
+
 def test_spans_linked_in_a_circle_are_taken_as_if_they_had_no_links() -> None:
     spans = [span("a", AGENT, 0, 100, "b"), span("b", TOOL, 20, 80, "a")]
     assert sums(partition([], spans)) == {Part.APPLICATION_WORK: 40 * MS, Part.TOOL_WAIT: 60 * MS}
