@@ -104,18 +104,18 @@ def test_compaction_keeps_the_newest_summary(tmp_path: Path) -> None:
 
 
 def test_a_round_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
-    fill(tmp_path, *(turn(n, session_id=f"s{n:02d}") for n in range(1, 31)))
+    fill(tmp_path, *(turn(n, session_id=f"s{n:02d}") for n in range(1, 121)))
     ticks = iter(range(10_000))
     store = SummarisingWriter(str(tmp_path), writer_id="w1", now=Clock(), clock_s=lambda: 0.3 * next(ticks))
     for _ in range(10):
         store.maintain()
         if store.due:
             break
-    assert 0 < store.due < 30
+    assert 0 < store.due < 120
     while store.due:
         store.maintain()
     store.close()
-    assert len(summaries(tmp_path)) == 30
+    assert len(summaries(tmp_path, limit=500)) == 120
 
 
 @pytest.fixture

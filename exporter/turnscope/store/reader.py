@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -145,10 +145,12 @@ class StoreReader:
     def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
         """All turns and spans of some sessions, in no order, by session. One of which nothing is known is missing."""
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
-        for row in self._ask(lambda s: session_queries.turns_of(s, session_ids)).to_pylist():
-            found.setdefault(row["session_id"], ([], []))[0].append(_struct(row, Turn))
-        for row in self._ask(lambda s: session_queries.spans_of(s, session_ids)).to_pylist():
-            found.setdefault(row["session_id"], ([], []))[1].append(_struct(row, AgentSpan))
+        if not session_ids:
+            return found
+        for turn in _structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
+            found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
+        for span in _structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
+            found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
 
     def left_by(self, turn_ids: list[str], span_keys: list[str]) -> list[str]:
@@ -237,6 +239,13 @@ class StoreReader:
                 "or check the address."
             )
         return sorted(listed, key=lambda f: f.path)
+
+
+def _structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
+    """A thousand at a time: rows as dictionaries are large."""
+    for batch in table.to_batches(max_chunksize=1000):
+        for row in batch.to_pylist():
+            yield _struct(row, type_)
 
 
 def _struct(row: dict[str, Any], type_: type[_Row]) -> _Row:
