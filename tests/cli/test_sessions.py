@@ -89,6 +89,7 @@ def test_sessions_are_listed_the_last_first_also_those_not_summed_up_yet(store: 
         (["--outcome", "completed"], ["agent-scripted", "chat-lost"]),
         (["--sort", "tools", "--ascending"], ["chat-lost", "spans-only", "agent-scripted"]),
         (["--sort", "ceiling", "--limit", "1"], ["chat-lost"]),
+        (["--sort", "tools-share", "--limit", "1"], ["spans-only"]),
         (["--model", "none of that name"], []),
     ],
 )

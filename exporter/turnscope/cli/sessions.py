@@ -23,7 +23,7 @@ from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter,
 
 FRESH: Final = 200
 """Sessions that are summed up here at most, where the sidecar has not done it yet."""
-_SORTS: Final = {sort.name.lower(): sort for sort in SummarySort}
+_SORTS: Final = {sort.name.lower().replace("_", "-"): sort for sort in SummarySort}
 _PARTS: Final = {
     "input": Part.INPUT_PROCESSING,
     "generation": Part.GENERATION,
@@ -165,7 +165,14 @@ def sessions(
     since: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Only sessions that ended within it: 90m, 24h, 7d.")
     ] = None,
-    sort: Annotated[Sort, typer.Option(help="What they are ordered by, the most first.")] = _LAST,
+    sort: Annotated[
+        Sort,
+        typer.Option(
+            metavar="WHAT",
+            help="What they are ordered by, the most first: last, first, wall, turns, tasks, latency, ceiling, errors, "
+            "or a part as of --spent; input-share and the like by its share of the time.",
+        ),
+    ] = _LAST,
     ascending: Annotated[bool, typer.Option("--ascending", help="The least first.")] = False,
     limit: Annotated[str, typer.Option(metavar="COUNT", help="How many are shown.")] = "20",
     latency: Annotated[

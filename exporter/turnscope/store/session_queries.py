@@ -31,6 +31,13 @@ class SummarySort(StrEnum):
     APPLICATION = "application_work_ns"
     USER = "user_wait_ns"
     UNKNOWN = "unknown_ns"
+    INPUT_SHARE = "input_processing_ns / nullif(wall_ns, 0)"
+    GENERATION_SHARE = "generation_ns / nullif(wall_ns, 0)"
+    TOOLS_SHARE = "tool_wait_ns / nullif(wall_ns, 0)"
+    APPLICATION_SHARE = "application_work_ns / nullif(wall_ns, 0)"
+    USER_SHARE = "user_wait_ns / nullif(wall_ns, 0)"
+    UNKNOWN_SHARE = "unknown_ns / nullif(wall_ns, 0)"
+    CEILING_SHARE = "ceiling.fetched_ns / nullif(wall_ns, 0)"
 
 
 class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
