@@ -254,6 +254,23 @@ GROUPS: Final = (
             Column("net_gain_low_ns", "... at least", "The lower end of that estimate.", Kind.MS),
             Column("net_gain_high_ns", "... at most", "The upper end of that estimate.", Kind.MS),
             Column(
+                "recompute_ns",
+                "Spent on computing again",
+                "What computing it once more took, by this worker's own speed.",
+                Kind.MS,
+            ),
+            Column("recompute_low_ns", "... at least", "The lower end of that estimate.", Kind.MS),
+            Column("recompute_high_ns", "... at most", "The upper end of that estimate.", Kind.MS),
+            Column("refetch_ns", "Fetching it instead", "What fetching the same would have taken.", Kind.MS),
+            Column("refetch_low_ns", "... at least", "The lower end of that estimate.", Kind.MS),
+            Column("refetch_high_ns", "... at most", "The upper end of that estimate.", Kind.MS),
+            Column(
+                "refetch_basis",
+                "Estimated by",
+                "measured: this worker's own fetches; assumed: the published reference, while there are too few.",
+                absent=NONE,
+            ),
+            Column(
                 "late_by_ns",
                 "Came too late by",
                 "Against the hold's end, before which the prefill worker wants 5 s; below 0: so long before it.",

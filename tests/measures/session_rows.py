@@ -32,17 +32,17 @@ def span(
     name: str, kind: SpanKind, start: int, end: int | None, parent: str | None = None, trace: str = TRACE, **more: Any
 ) -> AgentSpan:
     """A span from ``start`` to ``end`` ms."""
-    return AgentSpan(
-        span_key=f"{trace}-{name}",
-        trace_id=trace,
-        span_id=name,
-        parent_span_id=parent,
-        session_id="s",
-        kind=kind,
-        started_ns=T0 + start * MS,
-        ended_ns=None if end is None else T0 + end * MS,
-        **more,
-    )
+    values: dict[str, Any] = {
+        "span_key": f"{trace}-{name}",
+        "trace_id": trace,
+        "span_id": name,
+        "parent_span_id": parent,
+        "session_id": "s",
+        "kind": kind,
+        "started_ns": T0 + start * MS,
+        "ended_ns": None if end is None else T0 + end * MS,
+    }
+    return AgentSpan(**{**values, **more})
 
 
 def told(segments: list[Segment]) -> list[tuple[str, int, int]]:

@@ -158,9 +158,27 @@ def test_what_outlives_the_span_that_started_it_is_still_seen() -> None:
     assert sums(partition([], spans))[Part.TOOL_WAIT] == 60 * MS
 
 
+def test_what_begins_only_after_the_span_that_started_it_has_ended_is_seen_where_it_was() -> None:
+    spans = [span("a", AGENT, 0, 10), span("x", TOOL, 40, 100, "a")]
+    assert told(partition([], spans)) == [("application_work", 0, 10), ("unknown", 10, 40), ("tool_wait", 40, 100)]
+
+
 def test_spans_linked_in_a_circle_are_taken_as_if_they_had_no_links() -> None:
     spans = [span("a", AGENT, 0, 100, "b"), span("b", TOOL, 20, 80, "a")]
     assert sums(partition([], spans)) == {Part.APPLICATION_WORK: 40 * MS, Part.TOOL_WAIT: 60 * MS}
+
+
+def test_times_that_come_from_a_logs_lines_are_inferred() -> None:
+    spans = [
+        span("x", TOOL, 0, 10, timing="inferred"),
+        span("c", CALL, 10, 30, time_to_first_token_ns=5 * MS, timing="inferred"),
+        span("u", TOOL, 30, None, timing="unknown"),
+    ]
+    assert told(partition([], spans)) == [
+        ("tool_wait?", 0, 10),
+        ("input_processing/unattributed?", 10, 15),
+        ("generation?", 15, 30),
+    ]
 
 
 def test_spans_of_a_library_that_say_nothing_hide_no_tool() -> None:
@@ -171,6 +189,12 @@ def test_spans_of_a_library_that_say_nothing_hide_no_tool() -> None:
 def test_waiting_for_a_persons_consent_in_a_tool_is_user_wait() -> None:
     spans = [span("x", TOOL, 0, 100), span("u", SpanKind.USER_WAIT, 10, 60, "x")]
     assert sums(partition([], spans)) == {Part.TOOL_WAIT: 50 * MS, Part.USER_WAIT: 50 * MS}
+
+
+def test_a_kind_of_span_that_only_a_newer_turnscope_knows_is_taken_as_another() -> None:
+    newer = span("n", AGENT, 20, 60, "a")
+    newer.kind = "guardrail"
+    assert sums(partition([], [span("a", AGENT, 0, 100), newer])) == {Part.APPLICATION_WORK: 100 * MS}
 
 
 def test_a_session_of_one_span_is_that_span() -> None:

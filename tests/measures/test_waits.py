@@ -31,6 +31,7 @@ def test_after_a_plain_answer_until_the_user_writes_it_is_user_wait() -> None:
     ("before", "after"),
     [
         ({"tool_calls": None, "has_attempt": False}, {"last_role": None, "has_attempt": False}),
+        ({"tool_calls": None, "has_attempt": False}, {"last_role": "user"}),
         ({"tool_calls": 1}, {"last_role": "user"}),
         ({"tool_calls": 0}, {"last_role": "assistant"}),
         ({"tool_calls": 0}, {"last_role": "tool"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.store.rows import HOUR, NOON, SECOND, Clock, fill, span, turn
@@ -103,18 +104,18 @@ def test_compaction_keeps_the_newest_summary(tmp_path: Path) -> None:
 
 
 def test_a_round_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
-    fill(tmp_path, *(turn(n, session_id=f"s{n:02d}") for n in range(1, 31)))
+    fill(tmp_path, *(turn(n, session_id=f"s{n:02d}") for n in range(1, 121)))
     ticks = iter(range(10_000))
     store = SummarisingWriter(str(tmp_path), writer_id="w1", now=Clock(), clock_s=lambda: 0.3 * next(ticks))
     for _ in range(10):
         store.maintain()
         if store.due:
             break
-    assert 0 < store.due < 30
+    assert 0 < store.due < 120
     while store.due:
         store.maintain()
     store.close()
-    assert len(summaries(tmp_path)) == 30
+    assert len(summaries(tmp_path, limit=500)) == 120
 
 
 @pytest.fixture
@@ -153,5 +154,49 @@ def test_sessions_can_be_filtered(three: Path, where: dict[str, Any], found: lis
 @pytest.mark.parametrize("sort", SummarySort)
 def test_sessions_can_be_sorted_by_everything_that_is_offered(three: Path, sort: SummarySort) -> None:
     assert len(summaries(three, sort=sort)) == 3
-    if sort is SummarySort.UNKNOWN:
+    if sort in (SummarySort.UNKNOWN, SummarySort.UNKNOWN_SHARE):
         assert summaries(three, sort=sort)[0].session_id == "dark"
+
+
+def test_sums_cover_all_sessions_that_match(three: Path) -> None:
+    reader = StoreReader(str(three))
+    every = reader.summed()
+    tools = reader.summed(SummaryFilter(part=Part.TOOL_WAIT))
+    nothing = reader.summed(SummaryFilter(text="no such id"))
+    reader.close()
+    assert (every.sessions, every.wall_ns) == (3, 6 * SECOND)
+    assert every.wall_ns == sum(getattr(every, f"{part}_ns") for part in Part)
+    assert (tools.sessions, tools.wall_ns, tools.tool_wait_ns) == (1, SECOND, SECOND)
+    assert (nothing.sessions, nothing.tasks, nothing.wall_ns, nothing.fetched_ns) == (0, 0, 0, None)
+
+
+def test_latencies_stand_side_by_side_per_turn_and_per_length_of_prompt(tmp_path: Path) -> None:
+    told = {"has_attempt": True, "streamed": True, "last_role": "user", "tool_calls": 0}
+    rows = [
+        turn(1, session_id="a", turn_index=1, prompt_tokens=1500, ttft_ns=100, **told),
+        turn(2, session_id="a", turn_index=2, prompt_tokens=3000, ttft_ns=300, **told),
+        turn(3, session_id="b", turn_index=1, prompt_tokens=2000, ttft_ns=120, status="error", **told),
+    ]
+    fill(tmp_path, *rows)
+    writer(tmp_path, Clock()).close()
+    reader = StoreReader(str(tmp_path))
+    found = reader.latencies()
+    reader.close()
+    by_turn = {
+        one.turn_index: (one.turns, one.ttft_ns, one.tasks, one.failed_tasks, one.task_latency_ns) for one in found[:2]
+    }
+    assert by_turn == {1: (2, 100, 2, 1, SECOND), 2: (1, 300, 1, 0, SECOND)}
+    assert {one.context_tokens: (one.turns, one.ttft_ns, one.completed_tasks) for one in found[2:]} == {
+        1024: (2, 100, 1),
+        2048: (1, 300, 1),
+    }
+
+
+def test_fresh_summaries_stand_for_older_ones_that_are_stored(three: Path) -> None:
+    reader = StoreReader(str(three))
+    stored, _ = reader.summaries(SummaryFilter(text="tool"))
+    newer = [msgspec.structs.replace(stored[0], revision=stored[0].revision + 1, turns=7)]
+    found, total = reader.summaries(fresh=newer)
+    reader.close()
+    assert total == 3
+    assert {one.session_id: one.turns for one in found}["tool"] == 7

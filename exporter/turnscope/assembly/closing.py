@@ -13,6 +13,7 @@ from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import Holds, late_notice_ns
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.opportunity import followup
+from turnscope.assembly.refetch import learn_fetch, price
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
@@ -152,6 +153,7 @@ class Closing:
         row = self._row(turn)
         learning.learn_prefill(prefill_engine, turn, row)
         learning.learn_step(decode_engine, row)
+        learn_fetch(prefill_engine, turn, row)
         contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
         contributions += followup(self._state, self._settler, turn, row)
         note_reason(prefill_engine, row)
@@ -187,7 +189,9 @@ class Closing:
             self._ledger.revise(turn=self._row(turn))
 
     def _build(self, turn: TurnState) -> Turn:
-        return build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
+        row = build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
+        price(turn, row, self._engines.get(turn.prefill_engine_id))
+        return row
 
     def _row(self, turn: TurnState) -> Turn:
         self._attribution.judge(turn)

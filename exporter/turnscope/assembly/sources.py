@@ -118,6 +118,8 @@ class EngineState(msgspec.Struct, kw_only=True):
     unlearnt: int = 0
     """Of those: taken since ``rate`` was worked out."""
     rate: Rate | None = None
+    fetches: list[tuple[int, int]] = []
+    """(tokens, ns) of its newest fetches, oldest first."""
     first_steps: list[int] = []
     """Of its newest turns."""
     ended: dict[str, Ended] = {}

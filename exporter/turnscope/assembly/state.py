@@ -7,7 +7,7 @@ import msgspec
 from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.nodes import NodeState
-from turnscope.assembly.rate import Rate
+from turnscope.assembly.rate import Estimate, Rate
 from turnscope.assembly.sources import ClockState, EmitterState, EngineState, Offset
 from turnscope.assembly.span_state import SpansState
 from turnscope.marks import Shared
@@ -98,6 +98,17 @@ class StandsStill(msgspec.Struct, kw_only=True):
     """D's, that was to be read."""
 
 
+class Price(msgspec.Struct, kw_only=True):
+    """What a turn's recomputed tokens cost, as first worked out."""
+
+    tokens: int
+    recompute: Estimate | None
+    """None: the engine's rate was not known."""
+    refetch: Estimate
+    measured: bool
+    """``refetch`` is by the engine's own fetches; else assumed."""
+
+
 class TurnState(msgspec.Struct, kw_only=True):
     """What is known of one turn, or of one attempt of it."""
 
@@ -132,6 +143,8 @@ class TurnState(msgspec.Struct, kw_only=True):
     rate: Rate | None = None
     """What its engines were known to need when it was counted: later measurements change no row."""
     usual_step_ns: int | None = None
+    price: Price | None = None
+    """None while it is not known that it recomputed any."""
     late: bool = False
     suspicions: list[str] = []
     withdrawn: list[str] = []

@@ -207,6 +207,7 @@ def demo(
             f"explorer   {address}",
             f"metrics    {metrics}/metrics",
             f"doctor     turnscope doctor --address {metrics}",
+            f"sessions   turnscope sessions --store {folder / 'store'}",
             "",
             "Ctrl-C ends the demo and removes what it wrote.",
         ]

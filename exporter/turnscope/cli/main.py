@@ -30,6 +30,8 @@ COMMANDS: Final = {
     "explore": "Show the sessions in a browser.",
     "import": "Put sessions and benchmark runs of other tools into the store.",
     "compare": "Hold two imported runs of a benchmark side by side.",
+    "sessions": "Show where each session's time went.",
+    "show": "Show one session: its time, its tasks and its turns.",
     "why": "Say where one request stops continuing another.",
     "assets": "Write dashboards, rules, runbooks and provisioning to a folder.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",

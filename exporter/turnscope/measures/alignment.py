@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median_low
+
+from msgspec.structs import replace
 
 from turnscope.model import AgentSpan, Turn
 
@@ -12,6 +14,21 @@ from turnscope.model import AgentSpan, Turn
 def clock_of(span: AgentSpan) -> str:
     """Spans of one clock have the same; where no host is named, its service stands for it."""
     return span.host or span.service_name or ""
+
+
+def aligned(turns: Iterable[Turn], spans: Sequence[AgentSpan]) -> list[AgentSpan]:
+    """The spans by the proxy's clock, those of clocks that fit as they are."""
+    by_id = {(span.trace_id, span.span_id): span for span in spans}
+    callers = ((by_id.get((turn.caller_trace_id or "", turn.caller_span_id or "")), turn) for turn in turns)
+    moved = shifts((span, turn) for span, turn in callers if span is not None)
+    return [_moved(span, moved.get(clock_of(span), 0)) for span in spans] if moved else list(spans)
+
+
+def _moved(span: AgentSpan, ns: int) -> AgentSpan:
+    if not ns:
+        return span
+    ended_ns = None if span.ended_ns is None else span.ended_ns + ns
+    return replace(span, started_ns=span.started_ns + ns, ended_ns=ended_ns)
 
 
 def shifts(pairs: Iterable[tuple[AgentSpan, Turn]]) -> dict[str, int]:

@@ -117,6 +117,7 @@ def _without_first_byte(turn: Turn, whole: int) -> list[Slice]:
 def cut_span(span: AgentSpan, whole: int) -> list[Slice]:
     """A model call that no turn is known of, ``whole`` nanoseconds long."""
     first = span.time_to_first_token_ns
+    timed = Evidence.INFERRED if span.timing == Evidence.INFERRED else Evidence.MEASURED
     if whole <= 0:
         return []
     if first is None:
@@ -124,7 +125,7 @@ def cut_span(span: AgentSpan, whole: int) -> list[Slice]:
     first = min(max(0, first), whole)
     out = []
     if first:
-        out.append(Slice(first, Part.INPUT_PROCESSING, Detail.UNATTRIBUTED, Evidence.MEASURED))
+        out.append(Slice(first, Part.INPUT_PROCESSING, Detail.UNATTRIBUTED, timed))
     if whole > first:
-        out.append(Slice(whole - first, Part.GENERATION, None, Evidence.MEASURED))
+        out.append(Slice(whole - first, Part.GENERATION, None, timed))
     return out

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from turnscope.measures.alignment import clock_of, shifts
 from turnscope.measures.calls import wall_ns
 from turnscope.model import AgentSpan, Turn
 from turnscope.semconv import SpanKind
@@ -13,12 +12,13 @@ from turnscope.semconv import SpanKind
 _MAY_START: Final = frozenset({SpanKind.AGENT, SpanKind.TOOL, SpanKind.RETRIEVAL, SpanKind.OTHER})
 """What a span without a known parent may have been started by."""
 _Row = TypeVar("_Row", Turn, AgentSpan)
+_KINDS: Final = frozenset(SpanKind)
 SpanId = tuple[str, str]
 """(trace id, span id)."""
 
 
 class Node:
-    """A turn or a span, by the proxy's clock."""
+    """A turn or a span."""
 
     __slots__ = (
         "busy_ns",
@@ -41,7 +41,7 @@ class Node:
         self.end = max(start, end)
         self.turn = turn
         self.span = span
-        self.kind = SpanKind(span.kind) if span is not None else SpanKind.MODEL_CALL
+        self.kind = _kind(span.kind) if span is not None else SpanKind.MODEL_CALL
         self.open_end = span is not None and span.ended_ns is None
         """Nobody told when it ended: with the last thing that it started."""
         self.parent: Node | None = None
@@ -59,24 +59,24 @@ class Node:
         return self.start, -self.end, self.key
 
 
+def _kind(name: str) -> SpanKind:
+    """``other`` of a kind that only a newer turnscope knows."""
+    return SpanKind(name) if name in _KINDS else SpanKind.OTHER
+
+
 def plant(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Node]:
-    """The roots, in order, whatever the order of turns and spans. Each of these is in one tree, in its newest revision.
+    """The roots, in order. Every turn and span, each given once and all by one clock, is in one tree.
 
     Spans that are linked in a circle are taken as if they had no links. A node lasts at least as long as what it
     started while it ran; what ran only before or after it is its parent's child instead.
     """
-    kept_turns = newest(turns, lambda turn: turn.turn_id)
-    kept_spans = newest(spans, lambda span: span.span_key)
-    by_id = {(span.trace_id, span.span_id): span for span in kept_spans}
-    moved = shifts((by_id[caller], turn) for turn in kept_turns if (caller := _caller(turn)) in by_id)
     nodes: dict[SpanId, Node] = {}
-    for identity, span in by_id.items():
-        shift = moved.get(clock_of(span), 0)
+    for span in spans:
         end_ns = span.ended_ns if span.ended_ns is not None else span.started_ns
-        nodes[identity] = Node(span.span_key, span.started_ns + shift, end_ns + shift, None, span)
+        nodes[span.trace_id, span.span_id] = Node(span.span_key, span.started_ns, end_ns, None, span)
     _link(nodes)
     of_spans = sorted(nodes.values(), key=lambda node: node.order)
-    of_turns = [Node(t.turn_id, t.started_ns, t.started_ns + wall_ns(t), t, None) for t in kept_turns]
+    of_turns = [Node(t.turn_id, t.started_ns, t.started_ns + wall_ns(t), t, None) for t in turns]
     of_turns.sort(key=lambda node: node.order)
     _enclose(of_spans)
     _place(of_turns, of_spans, nodes)

@@ -11,6 +11,7 @@ So
 - a retry within a turn is in its time to first token (``unattributed``), one that is a turn of its own counts as one;
 - a span in error or without a known parent counts as any other, where it was;
 - a span that ends before it starts takes no time; one without an end ends with what it started;
+- a span whose times come from a log's lines, and not from round the operation, is ``inferred``;
 - the session begins with the first thing known of it and ends with the last.
 
 A model call's time is input processing up to its first token and generation after it. A turn's, which the proxy and
@@ -26,8 +27,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from turnscope.measures.alignment import aligned
 from turnscope.measures.calls import Slice, cut, cut_span
-from turnscope.measures.forest import Node, plant
+from turnscope.measures.forest import Node, newest, plant
 from turnscope.measures.waits import Waits, call_of
 from turnscope.model import AgentSpan, Segment, Turn
 from turnscope.semconv import Detail, Evidence, Part, SpanKind
@@ -43,6 +45,12 @@ _OWN = {
 def partition(turns: Iterable[Turn], spans: Iterable[AgentSpan]) -> list[Segment]:
     """The segments of one session, given all that is known of it, in any order: disjoint, in order and without gaps,
     from its begin to its end. Empty where it lasted no time. Pure."""
+    kept = newest(turns, lambda turn: turn.turn_id)
+    return cut_up(kept, aligned(kept, newest(spans, lambda span: span.span_key)))
+
+
+def cut_up(turns: Sequence[Turn], spans: Sequence[AgentSpan]) -> list[Segment]:
+    """The same of turns and spans in their newest revisions, in the order of their keys and by one clock."""
     roots = plant(turns, spans)
     return _Cutter(roots).segments() if roots else []
 
@@ -109,16 +117,19 @@ class _Cutter:
         if start >= end:
             return
         key = node.key if node is not None else None
+        timed = Evidence.MEASURED
+        if node is not None and node.span is not None and node.span.timing == Evidence.INFERRED:
+            timed = Evidence.INFERRED
         if kind in _OWN:
             part, detail = _OWN[kind]
             unseen = kind is SpanKind.AGENT and not self._waits.tools_seen
             if unseen and self._waits.told(start, end) is Part.TOOL_WAIT:
                 self._add(start, end, (Part.TOOL_WAIT, None, Evidence.INFERRED), key)
             else:
-                self._add(start, end, (part, detail, Evidence.MEASURED), key)
+                self._add(start, end, (part, detail, timed), key)
         elif kind is SpanKind.MODEL_CALL and node is not None and node.calls:
             part = Part.GENERATION if after else Part.INPUT_PROCESSING
-            self._add(start, end, (part, Detail.CLIENT, Evidence.MEASURED), key)
+            self._add(start, end, (part, Detail.CLIENT, timed), key)
         elif kind is SpanKind.MODEL_CALL and node is not None and node.span is not None:
             self._slices(node, cut_span(node.span, node.end - node.start), start, end)
         else:
@@ -126,7 +137,7 @@ class _Cutter:
             if told is not None:
                 self._add(start, end, (told, None, Evidence.INFERRED), key)
             elif node is not None:
-                self._add(start, end, (Part.APPLICATION_WORK, None, Evidence.MEASURED), key)
+                self._add(start, end, (Part.APPLICATION_WORK, None, timed), key)
             else:
                 self._add(start, end, (Part.UNKNOWN, None, Evidence.NONE), None)
 

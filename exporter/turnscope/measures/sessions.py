@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from statistics import median_low
 from typing import Final, NamedTuple
 
+from turnscope.measures.alignment import aligned
 from turnscope.measures.ceiling import ceiling
 from turnscope.measures.forest import newest
-from turnscope.measures.partition import partition, sums
+from turnscope.measures.partition import cut_up, sums
 from turnscope.measures.tasks import evaluations, tasks
 from turnscope.model import AgentSpan, Segment, SessionSummary, Turn
 from turnscope.semconv import Detail, Evidence, Part, SpanKind, Status, TaskOutcome
 
+HOOKS: Final = "hooks"
+"""The source of turns that were seen and not imported."""
 _TOOLS: Final = (SpanKind.TOOL, SpanKind.RETRIEVAL)
 _INPUT: Final = (
     Detail.PROXY,
@@ -39,11 +42,11 @@ def summarise(
 ) -> Session | None:
     """Of all that is known of one session, in any order; None where that is nothing. Pure."""
     kept = newest(turns, lambda turn: turn.turn_id)
-    kept_spans = newest(spans, lambda span: span.span_key)
+    kept_spans = aligned(kept, newest(spans, lambda span: span.span_key))
     if not kept and not kept_spans:
         return None
     rows: list[Turn | AgentSpan] = [*kept, *kept_spans]
-    segments = partition(kept, kept_spans)
+    segments = cut_up(kept, kept_spans)
     told = tasks(kept, kept_spans, segments)
     parts, inferred = sums(segments), sums(s for s in segments if s.evidence is Evidence.INFERRED)
     details: Counter[tuple[Part, Detail | None]] = Counter()
@@ -67,6 +70,7 @@ def summarise(
         user_wait_inferred_ns=inferred[Part.USER_WAIT],
         generation_inferred_ns=inferred[Part.GENERATION],
         retrieval_ns=details[Part.TOOL_WAIT, Detail.RETRIEVAL],
+        unknown_model_call_ns=details[Part.UNKNOWN, Detail.MODEL_CALL],
         **{f"input_{detail}_ns": details[Part.INPUT_PROCESSING, detail] for detail in _INPUT},
         turns=len(kept),
         spans=len(kept_spans),
@@ -81,7 +85,7 @@ def summarise(
         agents=_names([*(t.agent_id for t in kept), *(s.agent_name or s.agent_id for s in kept_spans)]),
         applications=_names(_application(span) for span in kept_spans),
         deployments=_names(span.deployment for span in kept_spans),
-        sources=_names([*("proxy" if t.has_attempt else "engines" for t in kept), *(s.source for s in kept_spans)]),
+        sources=_names([*(_seen_by(t) for t in kept), *(s.source for s in kept_spans)]),
         tasks=told,
         completed_tasks=outcomes[TaskOutcome.COMPLETED],
         failed_tasks=outcomes[TaskOutcome.FAILED],
@@ -98,6 +102,12 @@ def _calls_without_turn(turns: list[Turn], spans: list[AgentSpan]) -> int:
     """Model calls that went somewhere else than to these engines, where turns name their callers."""
     called = {(turn.caller_trace_id, turn.caller_span_id) for turn in turns}
     return sum(s.kind == SpanKind.MODEL_CALL and (s.trace_id, s.span_id) not in called for s in spans)
+
+
+def _seen_by(turn: Turn) -> str:
+    if turn.source != HOOKS:
+        return turn.source
+    return "proxy" if turn.has_attempt else "engines"
 
 
 def _application(span: AgentSpan) -> str | None:

@@ -130,6 +130,8 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     generation_inferred_ns: int = 0
     retrieval_ns: int = 0
     """The part of the tool wait that was retrieval."""
+    unknown_model_call_ns: int = 0
+    """The part of the unknown time that was in model calls whose first token nobody timed."""
     input_proxy_ns: int = 0
     """What input processing was spent on: these eight sum to it."""
     input_queue_ns: int = 0

@@ -112,9 +112,18 @@ class Sources(msgspec.Struct, frozen=True):
 TABLES: Final = (TURNS, HOLDS, SPANS, SESSIONS)
 
 
-def sources(files: dict[str, list[str]]) -> Sources:
-    """Sources over the files of each table, which the query gets as ``$turns_files`` and so on."""
-    return Sources(**{t.name: rows(t, f"{t.name}_files", any_file=bool(files[t.name])) for t in TABLES})
+FRESH: Final = "fresh_sessions"
+"""Name of a table with summaries that are not stored."""
+
+
+def sources(files: dict[str, list[str]], *, fresh: bool = False) -> Sources:
+    """Sources over the files of each table, which the query gets as ``$turns_files`` and so on; with ``fresh``, over
+    the table of that name besides."""
+    found = {t.name: rows(t, f"{t.name}_files", any_file=bool(files[t.name])) for t in TABLES}
+    if fresh:
+        stored = found[SESSIONS.name]
+        found[SESSIONS.name] = f"({stored} UNION ALL BY NAME SELECT *, '' AS filename FROM {FRESH})"
+    return Sources(**found)
 
 
 def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descending: bool) -> tuple[str, Params]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -17,8 +17,8 @@ from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
-from turnscope.store.schema import TABLES
-from turnscope.store.session_queries import SummaryFilter, SummarySort
+from turnscope.store.schema import SESSIONS, TABLES, to_arrow
+from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
@@ -111,18 +111,46 @@ class StoreReader:
         descending: bool = True,
         limit: int = 100,
         offset: int = 0,
+        fresh: Sequence[SessionSummary] = (),
     ) -> tuple[list[SessionSummary], int]:
-        """Sessions as they were summed up last, those of spans alone included, and how many there are in all."""
-        page = self._page(lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset)
+        """Sessions as they were summed up last, those of spans alone included, and how many there are in all.
+        ``fresh``: summaries that are newer than the store's."""
+        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
+        page = self._page(
+            lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, newer
+        )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
+
+    def summed(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        fresh: Sequence[SessionSummary] = (),
+    ) -> SessionSums:
+        """The sums over all sessions that meet ``where``."""
+        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
+        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, newer).to_pylist()
+        return _struct(row, SessionSums)
+
+    def latencies(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        fresh: Sequence[SessionSummary] = (),
+    ) -> list[Latency]:
+        """Time to first token beside completed tasks, over the sessions that meet ``where``: first per turn index, then
+        per length of the context."""
+        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
+        rows = self._ask(lambda s: session_queries.latencies(s, where), None, newer).to_pylist()
+        return [_struct(row, Latency) for row in rows]
 
     def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
         """All turns and spans of some sessions, in no order, by session. One of which nothing is known is missing."""
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
-        for row in self._ask(lambda s: session_queries.turns_of(s, session_ids)).to_pylist():
-            found.setdefault(row["session_id"], ([], []))[0].append(_struct(row, Turn))
-        for row in self._ask(lambda s: session_queries.spans_of(s, session_ids)).to_pylist():
-            found.setdefault(row["session_id"], ([], []))[1].append(_struct(row, AgentSpan))
+        if not session_ids:
+            return found
+        for turn in _structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
+            found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
+        for span in _structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
+            found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
 
     def left_by(self, turn_ids: list[str], span_keys: list[str]) -> list[str]:
@@ -159,20 +187,22 @@ class StoreReader:
         return found
 
     # --- inside -------------------------------------------------------------------------------------
-    def _page(self, query: Query, limit: int, offset: int) -> Page:
-        table = self._ask(query, {"limit": limit, "offset": offset})
+    def _page(self, query: Query, limit: int, offset: int, fresh: pa.Table | None = None) -> Page:
+        table = self._ask(query, {"limit": limit, "offset": offset}, fresh)
         total = int(table["total"][0].as_py()) if table.num_rows else 0
         return Page(table.drop_columns(["total"]), total)
 
-    def _ask(self, query: Query, extra: Params | None = None) -> pa.Table:
+    def _ask(self, query: Query, extra: Params | None = None, fresh: pa.Table | None = None) -> pa.Table:
         """Answer from the files listed now; if one has gone meanwhile, from those listed then."""
         listed = self._listed()
         for attempt in range(_TRIES):
             files = {name: [self._files.address(f.path) for f in listed if f.table == name] for name in TABLES}
-            text, params = query(queries.sources(files))
+            text, params = query(queries.sources(files, fresh=fresh is not None))
             named = {f"{name}_files": addresses for name, addresses in files.items() if f"${name}_files" in text}
             params = {**params, **(extra or {}), **named}
             cursor = self._connection.cursor()
+            if fresh is not None:
+                cursor.register(queries.FRESH, fresh)
             try:
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
                 return answer
@@ -209,6 +239,13 @@ class StoreReader:
                 "or check the address."
             )
         return sorted(listed, key=lambda f: f.path)
+
+
+def _structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
+    """A thousand at a time: rows as dictionaries are large."""
+    for batch in table.to_batches(max_chunksize=1000):
+        for row in batch.to_pylist():
+            yield _struct(row, type_)
 
 
 def _struct(row: dict[str, Any], type_: type[_Row]) -> _Row:

@@ -31,6 +31,13 @@ class SummarySort(StrEnum):
     APPLICATION = "application_work_ns"
     USER = "user_wait_ns"
     UNKNOWN = "unknown_ns"
+    INPUT_SHARE = "input_processing_ns / nullif(wall_ns, 0)"
+    GENERATION_SHARE = "generation_ns / nullif(wall_ns, 0)"
+    TOOLS_SHARE = "tool_wait_ns / nullif(wall_ns, 0)"
+    APPLICATION_SHARE = "application_work_ns / nullif(wall_ns, 0)"
+    USER_SHARE = "user_wait_ns / nullif(wall_ns, 0)"
+    UNKNOWN_SHARE = "unknown_ns / nullif(wall_ns, 0)"
+    CEILING_SHARE = "ceiling.fetched_ns / nullif(wall_ns, 0)"
 
 
 class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,15 +74,132 @@ _TESTS: Final = {
 
 def summaries(src: Sources, where: SummaryFilter, sort: SummarySort, *, descending: bool) -> tuple[str, Params]:
     """A page of summaries, with the number of all that match in ``total`` on every row."""
+    found, params = _matching(src, where)
+    order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id"
+    return (
+        f"SELECT {SESSIONS.columns()}, count(*) OVER () AS total FROM {found} "
+        f"ORDER BY {order} LIMIT $limit OFFSET $offset"
+    ), params
+
+
+def _matching(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     params = {name: value for name in _TESTS if (value := getattr(where, name)) is not None}
     tests = ["turns + spans > 0", *(_TESTS[name] for name in params)]
     if where.part is not None:
         tests.append(f"{where.part}_ns > 0 AND {where.part}_ns >= $share * wall_ns")
         params["share"] = where.share or 0.0
-    order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id"
+    return f"(SELECT * FROM {newest(SESSIONS, src.sessions)} WHERE {' AND '.join(tests)})", params
+
+
+_SUMMED: Final = (
+    "wall_ns",
+    *(f"{part}_ns" for part in Part),
+    "inferred_ns",
+    "turns",
+    "completed_tasks",
+    "failed_tasks",
+    "abandoned_tasks",
+)
+_CEILING: Final = (
+    "fetched_ns",
+    "fetched_low_ns",
+    "fetched_high_ns",
+    "free_ns",
+    "judged_turns",
+    "unjudged_turns",
+    "recomputed_tokens",
+)
+
+
+class SessionSums(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over sessions, in nanoseconds where a name says so; None: none of them has a figure."""
+
+    sessions: int
+    tasks: int
+    wall_ns: int = 0
+    input_processing_ns: int = 0
+    generation_ns: int = 0
+    tool_wait_ns: int = 0
+    application_work_ns: int = 0
+    user_wait_ns: int = 0
+    unknown_ns: int = 0
+    inferred_ns: int = 0
+    turns: int = 0
+    completed_tasks: int = 0
+    failed_tasks: int = 0
+    abandoned_tasks: int = 0
+    fetched_ns: int | None = None
+    """Of the ceilings, as the others below."""
+    fetched_low_ns: int | None = None
+    fetched_high_ns: int | None = None
+    free_ns: int | None = None
+    judged_turns: int = 0
+    unjudged_turns: int = 0
+    recomputed_tokens: int = 0
+    assumed: bool = False
+    """For some of them it is assumed what a fetch costs."""
+
+
+def summed(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
+    """One row: the sums over all sessions that match."""
+    found, params = _matching(src, where)
+    sums = [f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _SUMMED]
+    sums += [f"sum(ceiling.{name})::BIGINT AS {name}" for name in _CEILING]
     return (
-        f"SELECT {SESSIONS.columns()}, count(*) OVER () AS total FROM {newest(SESSIONS, src.sessions)} "
-        f"WHERE {' AND '.join(tests)} ORDER BY {order} LIMIT $limit OFFSET $offset"
+        f"SELECT count(*) AS sessions, coalesce(sum(len(tasks)), 0)::BIGINT AS tasks, {', '.join(sums)}, "
+        f"coalesce(bool_or(ceiling.transfer != 'measured'), false) AS assumed FROM {found}"
+    ), params
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """What turns and tasks of one kind took: medians in nanoseconds, None where none was measured."""
+
+    turn_index: int | None = None
+    """Of the turn, and of the task's first turn."""
+    context_tokens: int | None = None
+    """Prompts of so many tokens or more, and of less than twice as many."""
+    turns: int
+    ttft_ns: int | None = None
+    tasks: int
+    completed_tasks: int
+    failed_tasks: int
+    first_token_ns: int | None = None
+    task_latency_ns: int | None = None
+    """Of completed tasks."""
+
+
+MOST_INDEXES: Final = 20
+
+
+def latencies(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
+    """Time to first token beside completed tasks, per turn index (up to 20) and per length of the context."""
+    found, params = _matching(src, where)
+    wanted = "turn_id, session_id, turn_index, prompt_tokens, ttft_ns"
+    by = {
+        "turn_index": ("turn_index", f"turn_index <= {MOST_INDEXES}"),
+        "context_tokens": ("(2 ** floor(log2({})))::BIGINT", "{} > 0"),
+    }
+    parts = []
+    for name, (group, test) in by.items():
+        of_turn, of_task = group.format("prompt_tokens"), group.format("context_tokens")
+        columns = ", ".join(f"key AS {n}" if n == name else f"NULL::BIGINT AS {n}" for n in by)
+        parts.append(
+            f"SELECT {columns}, coalesce(t.n, 0) AS turns, t.ttft_ns, coalesce(k.n, 0) AS tasks, "
+            "coalesce(k.completed, 0) AS completed_tasks, coalesce(k.failed, 0) AS failed_tasks, k.first_token_ns, "
+            "k.latency_ns AS task_latency_ns FROM "
+            f"(SELECT {of_turn} AS key, count(*) AS n, quantile_disc(ttft_ns, 0.5) AS ttft_ns FROM turned "
+            f"WHERE {test.format('prompt_tokens')} GROUP BY key) t FULL JOIN "
+            f"(SELECT {of_task} AS key, count(*) AS n, count_if(outcome = 'completed')::BIGINT AS completed, "
+            "count_if(outcome = 'failed')::BIGINT AS failed, quantile_disc(first_token_ns, 0.5) AS first_token_ns, "
+            f"quantile_disc(latency_ns, 0.5) AS latency_ns FROM tasked WHERE {test.format('context_tokens')} "
+            "GROUP BY key) k USING (key)"
+        )
+    return (
+        f"WITH found AS MATERIALIZED {found}, "
+        f"turned AS MATERIALIZED (SELECT * FROM {newest(TURNS, src.turns, wanted)} "
+        "WHERE session_id IN (SELECT session_id FROM found)), "
+        "tasked AS MATERIALIZED (SELECT unnest(task) FROM (SELECT unnest(tasks) AS task FROM found)) "
+        f"{' UNION ALL BY NAME '.join(parts)} ORDER BY turn_index NULLS LAST, context_tokens"
     ), params
 
 
@@ -90,11 +214,13 @@ def spans_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
 
 
 def _rows_of(table: Table, source: str, session_ids: list[str]) -> tuple[str, Params]:
-    """A revision may have moved a row to another session."""
-    test = "list_contains($ids, session_id)"
+    """A revision may have moved a row to another session. A list of parameters, and not one of a list: only so DuckDB
+    passes over row groups that have none of them."""
+    ids = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
+    test = f"session_id IN ({', '.join(f'${name}' for name in ids)})"
     keys = f"(SELECT {table.key} FROM {source} WHERE {test})"
     found = newest_of_few(table, f"(SELECT * FROM {source} WHERE {table.key} IN {keys})")
-    return f"SELECT {table.columns()} FROM {found} WHERE {test}", {"ids": session_ids}
+    return f"SELECT {table.columns()} FROM {found} WHERE {test}", dict(ids)
 
 
 def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[str, Params]:

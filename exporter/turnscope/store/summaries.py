@@ -12,12 +12,14 @@ from turnscope.store.reader import StoreReader
 from turnscope.store.schema import SPANS, TURNS
 from turnscope.store.writer import Row, StoreWriter
 
-BATCH: Final = 8
-"""Sessions read at once: few, since some are long."""
+BATCH: Final = 32
+"""Sessions read at once: asking takes about as long as reading so many short ones."""
 ROUND_S: Final = 1.0
 """No further batch is begun in a round that took so long."""
 REST_S: Final = 5.0
 """Between two rounds."""
+LOOK_S: Final = 600.0
+"""Between two looks for sessions that others wrote turns or spans of, such as importers."""
 CLOSING_S: Final = 10.0
 """For what is due when the sidecar ends; the rest is made up for at the next start."""
 
@@ -26,8 +28,8 @@ class SummarisingWriter:
     """A ``StoreWriter`` that also writes a summary of each session that its rows are of.
 
     Rows may be added from one thread while another calls ``flush``, ``maintain`` and ``close``. A summary is worked out
-    after the rows can be read, and is itself readable after the next flush. At the start, sessions whose summary is
-    missing or was made of fewer rows are made up for.
+    after the rows can be read, and is itself readable after the next flush. At the start and every ten minutes,
+    sessions whose summary is missing or was made of another number of rows are made up for.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class SummarisingWriter:
         """Sessions, in the order in which they became due."""
         self._moved: tuple[set[str], set[str]] = set(), set()
         """Turns and spans of a later revision: they may have been another session's before."""
-        self._caught_up = False
+        self._look_s = clock_s()
         self._next_s = clock_s()
         self._writer = StoreWriter(url, writer_id=writer_id, now=now, flushed=self._flushed)
 
@@ -125,9 +127,9 @@ class SummarisingWriter:
     def _work(self, at_most_s: float) -> None:
         until = self._clock_s() + at_most_s
         reader = self._reader = self._reader or StoreReader(self._url)
-        if not self._caught_up:
+        if self._clock_s() >= self._look_s:
             self._due |= dict.fromkeys(reader.outdated())
-            self._caught_up = True
+            self._look_s = self._clock_s() + LOOK_S
         if any(self._moved):
             turns, spans = self._moved
             self._due |= dict.fromkeys(reader.left_by(sorted(turns), sorted(spans)))
@@ -136,14 +138,30 @@ class SummarisingWriter:
             batch = list(self._due)[:BATCH]
             known = reader.known(batch)
             for session_id in batch:
-                now = self._now()
-                session = summarise(session_id, *known.get(session_id, ([], [])), revision=now)
-                self._writer.add_session(session.summary if session is not None else _nothing(session_id, now))
+                self._writer.add_session(_sum_up(session_id, known, self._now()))
                 del self._due[session_id]
 
 
-def _nothing(session_id: str, now: int) -> SessionSummary:
-    """Of a session that all its turns and spans have left: readers pass it over."""
+def fresh(reader: StoreReader, now: int, limit: int) -> tuple[list[SessionSummary], int]:
+    """Summaries of the newest ``limit`` sessions that the store has none of yet, or an old one, and how many more there
+    are: for readers that will not wait for a writer."""
+    due = reader.outdated()
+    found = []
+    for at in range(0, min(limit, len(due)), BATCH):
+        batch = due[at : min(limit, at + BATCH)]
+        known = reader.known(batch)
+        found += [_sum_up(session_id, known, now) for session_id in batch]
+    return found, max(0, len(due) - limit)
+
+
+_Known = dict[str, tuple[list[Turn], list[AgentSpan]]]
+
+
+def _sum_up(session_id: str, known: _Known, now: int) -> SessionSummary:
+    """One that has nothing left is one that all its turns and spans have left: readers pass it over."""
+    session = summarise(session_id, *known.get(session_id, ([], [])), revision=now)
+    if session is not None:
+        return session.summary
     return SessionSummary(
         session_id=session_id, revision=now, started_ns=now, ended_ns=now, wall_ns=0, ceiling=Ceiling()
     )

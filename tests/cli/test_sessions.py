@@ -1,0 +1,245 @@
+"""``turnscope sessions`` and ``turnscope show``: the same numbers as the store's, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+from tests.measures.scripted import scripted
+from tests.measures.session_rows import MS, span, turn
+from tests.store.rows import Clock, fill
+from turnscope.cli.errors import Sorry
+from turnscope.cli.session_words import bar, ceiling_sentence, duration, share
+from turnscope.cli.sessions import sessions
+from turnscope.cli.show import show
+from turnscope.measures.sessions import summarise
+from turnscope.semconv import Part, SpanKind
+from turnscope.store import SummarisingWriter
+
+RECOMPUTED: dict[str, Any] = {
+    "ttft": 900,
+    "session_id": "chat-lost",
+    "recomputed_tokens": 1200,
+    "prompt_tokens": 1500,
+    "recompute_ns": 800 * MS,
+    "recompute_low_ns": 600 * MS,
+    "recompute_high_ns": 900 * MS,
+    "refetch_ns": 100 * MS,
+    "refetch_low_ns": 50 * MS,
+    "refetch_high_ns": 200 * MS,
+    "refetch_basis": "assumed",
+    "reason": "no_handle_from_decode",
+    "last_role": "user",
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """An agent that mostly waits for its tools, a chat that computes again, and spans alone, summed up or not yet."""
+    told = scripted(3)
+    rows = [*told.turns, *told.spans]
+    for row in rows:
+        row.session_id = "agent-scripted"
+    fill(tmp_path, *rows, turn("l", 0, 1000, **RECOMPUTED))
+    SummarisingWriter(str(tmp_path), writer_id="w2", now=Clock()).close()
+    fill(tmp_path, span("z", SpanKind.TOOL, 0, 700, session_id="spans-only"))
+    return tmp_path
+
+
+def run(command: Callable[..., None], *arguments: str, columns: int = 140) -> str:
+    app = typer.Typer()
+    app.command()(command)
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns)})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def ids(text: str) -> list[str]:
+    return [one["session_id"] for one in json.loads(text)["sessions"]]
+
+
+def test_sessions_are_listed_the_last_first_also_those_not_summed_up_yet(store: Path) -> None:
+    assert ids(run(sessions, "--store", str(store), "--json")) == ["agent-scripted", "chat-lost", "spans-only"]
+    shown = run(sessions, "--store", str(store))
+    assert shown.index("agent-scripted") < shown.index("chat-lost") < shown.index("spans-only")
+    assert "input processing: waiting for the model's first token" in words(shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--spent", "tools:90"], ["spans-only"]),
+        (["--spent", "input:50"], ["chat-lost"]),
+        (["--text", "AGENT"], ["agent-scripted"]),
+        (["--agent", "main"], ["agent-scripted"]),
+        (["--outcome", "completed"], ["agent-scripted", "chat-lost"]),
+        (["--sort", "tools", "--ascending"], ["chat-lost", "spans-only", "agent-scripted"]),
+        (["--sort", "ceiling", "--limit", "1"], ["chat-lost"]),
+        (["--sort", "tools-share", "--limit", "1"], ["spans-only"]),
+        (["--model", "none of that name"], []),
+    ],
+)
+def test_filters_and_orders_apply(store: Path, arguments: list[str], found: list[str]) -> None:
+    assert ids(run(sessions, "--store", str(store), "--json", *arguments)) == found
+
+
+def test_no_session_is_said_in_a_sentence(store: Path, tmp_path_factory: Any) -> None:
+    assert "No session meets these conditions." in run(sessions, "--store", str(store), "--text", "nothing of this")
+    empty = tmp_path_factory.mktemp("empty")
+    fill(empty)
+    assert "No sessions yet" in run(sessions, "--store", str(empty))
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "complaint"),
+    [
+        (sessions, ["--spent", "lunch"], "--spent: 'lunch' names no part"),
+        (sessions, ["--spent", "tools:many"], "--spent: 'many' is not a number"),
+        (sessions, ["--since", "yesterday"], "--since: 'yesterday' is no time span"),
+        (sessions, ["--limit", "0"], "--limit: '0' is not a number from 1"),
+        (show, ["nobody"], "there is no session 'nobody'"),
+        (show, ["a"], "3 ids contain it"),
+        (show, ["chat-lost", "--limit", "x"], "--limit"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    store: Path, command: Callable[..., None], arguments: list[str], complaint: str
+) -> None:
+    with pytest.raises(Sorry, match=re.escape(complaint)):
+        run(command, *arguments, "--store", str(store))
+
+
+@pytest.mark.parametrize("command", [sessions, show])
+def test_a_store_that_is_not_there_is_said_so(tmp_path: Path, command: Callable[..., None]) -> None:
+    arguments = ["x"] if command is show else []
+    with pytest.raises(Sorry, match="There is no turnscope store"):
+        run(command, *arguments, "--store", str(tmp_path / "none"))
+
+
+def test_all_sessions_are_summed_up_below_the_list_whatever_is_shown(store: Path) -> None:
+    text = words(run(sessions, "--store", str(store), "--limit", "1"))
+    assert "All 3 sessions:" in text
+    assert "Reuse could spare them at most 700 ms" in text
+    assert "between 400 ms and 850 ms, in part assuming what a fetch takes" in text
+    assert "Shown: 1 of them" in text
+
+
+def test_first_tokens_stand_beside_completed_tasks(store: Path) -> None:
+    told = json.loads(run(sessions, "--store", str(store), "--latency", "--json"))["latencies"]
+    (prompt,) = [one for one in told if one["context_tokens"] is not None]
+    assert (prompt["context_tokens"], prompt["ttft_ns"], prompt["task_latency_ns"]) == (1024, 900 * MS, 1000 * MS)
+    assert "900 ms 1.00 s" in words(run(sessions, "--store", str(store), "--latency"))
+
+
+def test_show_tells_the_parts_the_ceiling_the_tasks_and_the_turns(store: Path) -> None:
+    text = words(run(show, "chat-lost", "--store", str(store)))
+    assert "# Input processing 900 ms 90%" in text
+    assert "At most 700 ms (70% of it; between 400 ms and 850 ms) shorter" in text
+    assert "assuming half to twice what fetches took in the published reference" in text
+    assert "1 completed 900 ms 1.00 s" in text
+    assert "no handle from decode" in text
+
+
+def test_a_session_that_waits_for_tools_says_so_beside_the_ceiling() -> None:
+    session = summarise("s", [turn("l", 0, 1000, **RECOMPUTED)], [span("x", SpanKind.TOOL, 1000, 11_000)])
+    assert session is not None
+    said = ceiling_sentence(session.summary)
+    assert said.startswith("At most 700 ms (6% of it;")
+    assert said.endswith("Most of the time it waited for tools (91%), which no reuse can shorten.")
+
+
+def test_a_recompute_that_was_cheaper_than_a_fetch_is_said_to_be_no_loss() -> None:
+    cheap = {"recompute_ns": MS, "recompute_low_ns": MS, "recompute_high_ns": 2 * MS}
+    session = summarise("s", [turn("l", 0, 1000, **{**RECOMPUTED, **cheap})], [])
+    assert session is not None
+    assert "would not have shortened it" in ceiling_sentence(session.summary)
+
+
+def test_a_part_of_an_id_that_only_one_session_has_opens_it(store: Path) -> None:
+    assert run(show, "scripted", "--store", str(store)).startswith("agent-scripted")
+    assert run(show, "only", "--store", str(store)).startswith("spans-only")
+
+
+def test_model_calls_whose_first_token_nobody_timed_are_told_apart_from_other_unknown_time(
+    tmp_path_factory: Any,
+) -> None:
+    folder = tmp_path_factory.mktemp("dark")
+    fill(folder, span("c", SpanKind.MODEL_CALL, 0, 600), span("d", SpanKind.MODEL_CALL, 900, 1000))
+    text = words(run(show, "s", "--store", str(folder)))
+    assert "2 model calls" in text
+    assert "? Unknown 1.00 s 100% nothing tells in model calls 700 ms" in text
+    assert "70% was in model calls whose first token nobody timed" in text
+    assert "30% of the time is unknown: neither its requests nor spans tell what it was." in text
+
+
+def test_what_is_inferred_is_said_to_be(store: Path, tmp_path_factory: Any) -> None:
+    folder = tmp_path_factory.mktemp("proxy")
+    fill(folder, *scripted(3).turns)
+    text = words(run(show, "s", "--store", str(folder)))
+    assert "of the time is inferred from what came before and after it: tool wait" in text
+    assert "upper bounds: the application's own work is in them" in text
+    assert "inferred" not in words(run(show, "chat-lost", "--store", str(store))).lower().replace("inferred what", "")
+
+
+def test_the_json_of_show_has_segments_that_sum_to_the_summary(store: Path) -> None:
+    told = json.loads(run(show, "agent-scripted", "--store", str(store), "--json"))
+    wall = sum(segment["end_ns"] - segment["start_ns"] for segment in told["segments"])
+    assert wall == told["summary"]["wall_ns"] == sum(told["summary"][f"{part}_ns"] for part in Part)
+    assert len(told["turns"]) == told["summary"]["turns"] == 16
+    assert len(told["spans"]) == told["summary"]["spans"]
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_nothing_is_wider_than_the_window(store: Path, columns: int) -> None:
+    for text in (
+        run(sessions, "--store", str(store), columns=columns),
+        run(show, "agent-scripted", "--store", str(store), columns=columns),
+    ):
+        assert max(map(cell_len, text.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("width", [6, 7, 40, 100])
+def test_a_bar_is_as_wide_as_it_shall_be_and_shows_every_part_that_took_time(width: int) -> None:
+    told = scripted(1)
+    session = summarise("s", told.turns, told.spans)
+    assert session is not None
+    shown = bar(session.summary, width).plain
+    assert len(shown) == width
+    assert set(shown) == set("#=ta.")
+
+
+@pytest.mark.parametrize(
+    ("ns", "shown"),
+    [
+        (None, "-"),
+        (0, "0"),
+        (10_000, "<0.1 ms"),
+        (1_500_000, "1.5 ms"),
+        (40 * MS, "40 ms"),
+        (999_600_000, "1.00 s"),
+        (12_340 * MS, "12.3 s"),
+        (200_000 * MS, "3 min 20 s"),
+        (3_599_700 * MS, "1 h 0 min"),
+        (7_260_000 * MS, "2 h 1 min"),
+    ],
+)
+def test_durations_are_read_at_a_glance(ns: int | None, shown: str) -> None:
+    assert duration(ns) == shown
+
+
+def test_a_share_is_none_or_all_only_where_it_is() -> None:
+    assert [share(part, 1000) for part in (0, 1, 500, 999, 1000)] == ["0%", "<1%", "50%", ">99%", "100%"]
