@@ -25,6 +25,7 @@ BENCHMARKS = {
     "digests": "bench.digest_cost",
     "assembly": "bench.assembly_speed",
     "explorer": "bench.explorer",
+    "import": "bench.import_speed",
     "pair": "live.bench_pair",
 }
 OUTPUT = Path("build/bench.json")

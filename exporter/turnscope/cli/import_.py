@@ -34,7 +34,7 @@ from turnscope.decode.imports.report import Line, Report
 from turnscope.model import AgentSpan, Turn, shown
 from turnscope.store import StoreError, StoreWriter
 
-BATCH: Final = 20_000
+BATCH: Final = 10_000
 """Rows in one file of the store, and in memory at most."""
 LOOK: Final = 100
 """Lines of a file that are looked at to see of what kind it is."""
