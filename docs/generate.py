@@ -252,8 +252,8 @@ IMPORTERS_FOOT = """
 ## Two runs side by side
 
 The published benchmark of bidirectional KV transfer left three files a run: the client's statistics, the proxy's log
-and P's log. Each run is imported under a name, and two are held side by side: the time to the first token against prompt
-length, and prefills split into transfer and the rest.
+and P's log. Each run is imported under a name, and two are held side by side: the time to the first token against
+prompt length, and prefills split into transfer and the rest.
 
 ```
 turnscope import published-benchmark on.json on-proxy.log on-prefill.log --run on
@@ -263,8 +263,8 @@ turnscope compare on off
 
 The files share no request id. The n-th prefill of a conversation in the proxy's log is that of its n-th turn (`join` is
 `inferred`); P's log counts reads in intervals of ten seconds, which are shared out in order among the prefills that had
-a handle, if they come out even. Where they do not, the command says so and the times stay unknown. The proxy's log dates
-the run, its zone taken for UTC; its time to the first token is the client's and not the proxy's.
+a handle, if they come out even. Where they do not, the command says so and the times stay unknown. The proxy's log
+dates the run, its zone taken for UTC; its time to the first token is the client's and not the proxy's.
 """
 
 
