@@ -19,7 +19,7 @@ from turnscope.store import StoreReader, StoreWriter
 
 SESSION = "5a1e0000-0000-4000-8000-000000000001"
 ERRORS = [
-    (["nonsense", "a"], "KIND: there is no kind 'nonsense': choose from claude-code, "),
+    (["nonsense", "a"], "KIND: there is no kind 'nonsense': choose from otlp, claude-code, "),
     (["codex", "gone"], "FILE: 'gone' cannot be read (No such file or directory)"),
     (["codex", "claude"], "claude is not of kind codex: it looks like claude-code"),
     (["dynamo", "claude"], "it looks like claude-code"),
@@ -27,6 +27,7 @@ ERRORS = [
     (["claude-code", "run.json"], "it looks like vllm-benchmark"),
     (["claude-code", "run-proxy.log"], "it looks like published-benchmark"),
     (["claude-code", "otlp"], "it looks like otlp"),
+    (["otlp", "claude"], "it looks like claude-code"),
     (["claude-code", "empty"], "nothing in its first 100 lines is of that kind"),
     (["claude-code", "binary"], "nothing in its first 100 lines is of that kind"),
     (["claude-code", "words"], "nothing in its first 100 lines is of that kind"),
@@ -84,21 +85,26 @@ def test_what_cannot_be_imported_is_one_sentence_and_nothing_is_written(
     assert not (place / "store").exists()
 
 
-@pytest.mark.parametrize("kind", ["claude-code", "codex", "dynamo"])
-def test_a_sessions_file_becomes_spans_of_its_kinds(capsys: pytest.CaptureFixture[str], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "calls", "tools"), [("claude-code", 5, 3), ("codex", 3, 3), ("dynamo", 3, 3), ("otlp", 2, 1)]
+)
+def test_a_sessions_file_becomes_spans_of_its_kinds(
+    capsys: pytest.CaptureFixture[str], kind: str, calls: int, tools: int
+) -> None:
     (file,) = imported(capsys, kind, str(FOLDER / f"{kind}.jsonl"))["files"]
-    assert file["rows"]["model_call"] >= 3
-    assert file["rows"]["tool"] == 3
+    assert (file["rows"]["model_call"], file["rows"]["tool"]) == (calls, tools)
     assert (file["report"]["broken"], file["report"]["named"]) == (0, [])
 
 
 def test_no_byte_of_prompts_answers_or_tools_is_in_the_store(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for kind in ("claude-code", "codex", "dynamo"):
+    for kind in ("claude-code", "codex", "dynamo", "otlp"):
         imported(capsys, kind, str(FOLDER / f"{kind}.jsonl"))
     stored = [path.read_bytes() for path in (place / "store").rglob("*") if path.is_file()]
     assert sum(map(len, stored)) > 10_000
     assert [b"CANARY" in data for data in stored] == [False] * len(stored)
-    rows = json.dumps([*spans(), *spans("run-42:researcher"), *spans("c0de0000-0000-7000-8000-000000000001")])
+    rows = json.dumps(
+        [*spans(), *spans("otlp-1"), *spans("run-42:researcher"), *spans("c0de0000-0000-7000-8000-000000000001")]
+    )
     assert "CANARY" not in rows
 
 
@@ -160,6 +166,21 @@ def test_it_writes_beside_a_running_sidecar_and_not_beside_another_import(
     assert main(["import", "claude-code", "claude"]) == 2
     assert "Another process is writing manifests/import-claude-code.json" in capsys.readouterr().err
     other.close()
+
+
+def test_a_span_of_otlp_without_a_session_inherits_it_from_a_parent_that_comes_later(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(2):
+        imported(capsys, "otlp", str(FOLDER / "otlp.jsonl"))
+    found = {row["span_id"][-1]: row for row in spans("otlp-1")}
+    assert {name: row["session_source"] for name, row in found.items()} == {
+        "1": "gen_ai.conversation.id",
+        "2": "gen_ai.conversation.id",
+        "3": "parent",
+    }
+    (sub,) = spans("otlp-1-sub")
+    assert sub["parent_session_id"] == "otlp-1"
 
 
 def test_a_runs_statistics_become_turns_of_its_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,8 +25,9 @@ from rich.progress import (
 
 from turnscope.cli import arguments, reading
 from turnscope.cli.errors import Sorry
+from turnscope.cli.inherit import inherited
 from turnscope.cli.options import load
-from turnscope.decode.imports import claude_code, codex, dynamo, published, vllm_benchmark
+from turnscope.decode.imports import claude_code, codex, dynamo, otlp, published, vllm_benchmark
 from turnscope.decode.imports import proxy_log as proxies
 from turnscope.decode.imports import transfer_log as transfers
 from turnscope.decode.imports.kinds import KINDS, RUNS, looks_like
@@ -144,7 +145,8 @@ def _store(writer: StoreWriter, job: Job, told: reading.Told) -> Outcome:
                 counts["turn"] += 1
             else:
                 writer.add_span(row)
-                counts[str(row.kind)] += 1
+                # Rows of OTLP spans are made anew when their session becomes known; others come once.
+                counts[str(row.kind)] += row.source != otlp.NAME or row.revision == 1
         writer.flush()
     if rejected := writer.rows_rejected - rejected:
         report.broken += rejected
@@ -162,6 +164,8 @@ def _one(kind: str, path: Path, run: str | None) -> Job:
     def rows(report: Report, told: reading.Told) -> Iterator[Row]:
         if kind == vllm_benchmark.NAME:
             return vllm_benchmark.read(reading.pieces(path, report, told), report, run or run_name(path))
+        if kind == otlp.NAME:
+            return inherited(otlp.read(reading.lines(path, report, told), report))
         return _OF_LINES[kind](reading.lines(path, report, told), report)
 
     return Job(str(path), path.stat().st_size, rows)
