@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.decode.imports.sample import FOLDER, published, write_run
+from tests.decode.imports.sample import FOLDER, published, transfer_line, write_run
 from tests.store.rows import fill, turn
 from turnscope.cli.main import main
 from turnscope.store import StoreReader, StoreWriter
@@ -39,6 +39,7 @@ ERRORS = [
     ),
     (["published-benchmark", "run.json", "words", "claude"], "exactly one must be a log with 'Prefill done in'"),
     (["published-benchmark", "run-proxy.log", "words", "claude"], "exactly one must be statistics"),
+    (["published-benchmark", "run.json", "run-proxy.log", "decode.log"], "decode.log is D's log, whose transfers are"),
     (["codex", "claude", "--run", "on"], "--run: codex has no runs: leave it out"),
     (["claude-code", "claude", "--store", "words"], "(Not a directory): check the path, or choose another store"),
 ]
@@ -52,6 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(FOLDER / "claude-code.jsonl", "claude")
     write_run(tmp_path, published(on=True))
     Path("empty").write_bytes(b"")
+    Path("decode.log").write_text(f"INFO kv_role='kv_consumer', engine_id='d'\n{transfer_line(36, 5)}\n")
     Path("binary").write_bytes(bytes(range(256)) * 4096)
     Path("words").write_text("these are\nonly words\n")
     Path("array").write_text('[{"a": 1}]')
@@ -218,10 +220,10 @@ def test_for_people_it_says_what_was_found(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_memory_does_not_grow_with_the_file(place: Path) -> None:
-    """The resident memory of an import of 8 MB and of one of 80 MB, whose 100,000 rows come to five files."""
+    """The resident memory of an import of 8 MB and of one of 40 MB, whose 100,000 rows are stored as ten files."""
     sizes = []
     line = Path("claude").read_text().splitlines()[4]
-    for name, repeats in (("small", 10_000), ("large", 100_000)):
+    for name, repeats in (("small", 10_000), ("large", 50_000)):
         with Path(name).open("w") as file:
             for n in range(repeats):
                 file.write(line.replace("req_1", f"req-{n}").replace("toolu_2", f"toolu-{n}").replace(SESSION, name))

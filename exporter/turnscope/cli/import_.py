@@ -186,6 +186,8 @@ def _run_of_three(paths: list[Path], run: str | None) -> list[Job]:
         )
         raise Sorry(f"FILE: of the three files exactly one must be {missing}")
     (engine,) = (path for path in paths if path not in (*statistics, *proxy))
+    if _holds(engine, transfers.DECODE):
+        raise Sorry(f"FILE: {engine} is D's log, whose transfers are handoffs: give P's")
     name = run or run_name(statistics[0])
 
     def rows(report: Report, told: reading.Told) -> Iterator[Row]:
