@@ -205,6 +205,23 @@ def test_logs_that_are_added_later_complete_the_same_turns(capsys: pytest.Captur
     assert all(row["prefill_ns"] is not None for row in found)
 
 
+def test_of_three_files_it_is_said_which_one_has_the_broken_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("run-proxy.log").open("a") as log:
+        log.write("[nobody] Prefill done in 12ms\n")
+    assert main(["import", "published-benchmark", "run.json", "run-proxy.log", "run-prefill.log"]) == 1
+    told = capsys.readouterr().err
+    assert "left out 1: " in told
+    assert "(a prefill of a request that the log does not begin, in run-proxy.log)" in told
+
+
+def test_a_run_that_is_too_long_to_be_joined_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnscope.cli.import_.MOST_TURNS", 35)
+    assert main(["import", "published-benchmark", "run.json", "run-proxy.log", "run-prefill.log"]) == 2
+    assert "more than 35 turns cannot be joined: import the statistics as vllm-benchmark" in capsys.readouterr().err
+
+
 def test_hooked_turns_belong_to_no_run(capsys: pytest.CaptureFixture[str]) -> None:
     fill("store", turn(1))
     imported(capsys, "vllm-benchmark", "run.json")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 import typer
@@ -47,6 +47,7 @@ _OF_LINES: Final[dict[str, Callable[[Iterable[Line], Report], Iterator[AgentSpan
     dynamo.NAME: dynamo.read,
 }
 Row = AgentSpan | Turn
+T = TypeVar("T")
 
 
 class Outcome(msgspec.Struct):
@@ -192,24 +193,31 @@ def _run_of_three(paths: list[Path], run: str | None) -> list[Job]:
 
     def rows(report: Report, told: reading.Told) -> Iterator[Row]:
         done = 0
+        of_file = {path: Report() for path in (proxy[0], engine, statistics[0])}
 
         def more(size: int) -> None:
             told(done + size)
 
-        prefills = list(islice(proxies.read(reading.lines(proxy[0], report, more), report), MOST_TURNS + 1))
+        prefills = _some(proxies.read(reading.lines(proxy[0], of_file[proxy[0]], more), of_file[proxy[0]]))
         done += proxy[0].stat().st_size
-        intervals = list(islice(transfers.read(reading.lines(engine, report, more), report), MOST_TURNS + 1))
+        intervals = _some(transfers.read(reading.lines(engine, of_file[engine], more), of_file[engine]))
         done += engine.stat().st_size
-        samples = vllm_benchmark.samples(reading.pieces(statistics[0], report, more), report)
-        kept = list(islice(samples, MOST_TURNS + 1))
-        if max(len(prefills), len(intervals), len(kept)) > MOST_TURNS:
-            raise Sorry(
-                f"more than {MOST_TURNS:,} turns cannot be joined: import the statistics as {vllm_benchmark.NAME}"
-            )
-        yield from published.join(kept, prefills, intervals, name, report)
+        pieces = reading.pieces(statistics[0], of_file[statistics[0]], more)
+        samples = _some(vllm_benchmark.samples(pieces, of_file[statistics[0]]))
+        for path, one in of_file.items():
+            report.add(one, path.name)
+        yield from published.join(samples, prefills, intervals, name, report)
 
     label = ", ".join(str(path) for path in (*statistics, *proxy, engine))
     return [Job(label, sum(path.stat().st_size for path in paths), rows)]
+
+
+def _some(found: Iterator[T]) -> list[T]:
+    """All that is found. Raises ``Sorry`` where that is more than can be joined."""
+    kept = list(islice(found, MOST_TURNS + 1))
+    if len(kept) > MOST_TURNS:
+        raise Sorry(f"more than {MOST_TURNS:,} turns cannot be joined: import the statistics as {vllm_benchmark.NAME}")
+    return kept
 
 
 def kind_of(path: Path) -> str | None:
