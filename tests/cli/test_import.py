@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.decode.imports.sample import FOLDER, published, write_run
+from tests.decode.imports.sample import FOLDER, published, transfer_line, write_run
 from tests.store.rows import fill, turn
 from turnscope.cli.main import main
 from turnscope.store import StoreReader, StoreWriter
 
 SESSION = "5a1e0000-0000-4000-8000-000000000001"
 ERRORS = [
-    (["nonsense", "a"], "KIND: there is no kind 'nonsense': choose from claude-code, "),
+    (["nonsense", "a"], "KIND: there is no kind 'nonsense': choose from otlp, claude-code, "),
     (["codex", "gone"], "FILE: 'gone' cannot be read (No such file or directory)"),
     (["codex", "claude"], "claude is not of kind codex: it looks like claude-code"),
     (["dynamo", "claude"], "it looks like claude-code"),
@@ -27,6 +27,7 @@ ERRORS = [
     (["claude-code", "run.json"], "it looks like vllm-benchmark"),
     (["claude-code", "run-proxy.log"], "it looks like published-benchmark"),
     (["claude-code", "otlp"], "it looks like otlp"),
+    (["otlp", "claude"], "it looks like claude-code"),
     (["claude-code", "empty"], "nothing in its first 100 lines is of that kind"),
     (["claude-code", "binary"], "nothing in its first 100 lines is of that kind"),
     (["claude-code", "words"], "nothing in its first 100 lines is of that kind"),
@@ -38,6 +39,7 @@ ERRORS = [
     ),
     (["published-benchmark", "run.json", "words", "claude"], "exactly one must be a log with 'Prefill done in'"),
     (["published-benchmark", "run-proxy.log", "words", "claude"], "exactly one must be statistics"),
+    (["published-benchmark", "run.json", "run-proxy.log", "decode.log"], "decode.log is D's log, whose transfers are"),
     (["codex", "claude", "--run", "on"], "--run: codex has no runs: leave it out"),
     (["claude-code", "claude", "--store", "words"], "(Not a directory): check the path, or choose another store"),
 ]
@@ -51,6 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(FOLDER / "claude-code.jsonl", "claude")
     write_run(tmp_path, published(on=True))
     Path("empty").write_bytes(b"")
+    Path("decode.log").write_text(f"INFO kv_role='kv_consumer', engine_id='d'\n{transfer_line(36, 5)}\n")
     Path("binary").write_bytes(bytes(range(256)) * 4096)
     Path("words").write_text("these are\nonly words\n")
     Path("array").write_text('[{"a": 1}]')
@@ -84,21 +87,26 @@ def test_what_cannot_be_imported_is_one_sentence_and_nothing_is_written(
     assert not (place / "store").exists()
 
 
-@pytest.mark.parametrize("kind", ["claude-code", "codex", "dynamo"])
-def test_a_sessions_file_becomes_spans_of_its_kinds(capsys: pytest.CaptureFixture[str], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "calls", "tools"), [("claude-code", 5, 3), ("codex", 3, 3), ("dynamo", 3, 3), ("otlp", 2, 1)]
+)
+def test_a_sessions_file_becomes_spans_of_its_kinds(
+    capsys: pytest.CaptureFixture[str], kind: str, calls: int, tools: int
+) -> None:
     (file,) = imported(capsys, kind, str(FOLDER / f"{kind}.jsonl"))["files"]
-    assert file["rows"]["model_call"] >= 3
-    assert file["rows"]["tool"] == 3
+    assert (file["rows"]["model_call"], file["rows"]["tool"]) == (calls, tools)
     assert (file["report"]["broken"], file["report"]["named"]) == (0, [])
 
 
 def test_no_byte_of_prompts_answers_or_tools_is_in_the_store(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for kind in ("claude-code", "codex", "dynamo"):
+    for kind in ("claude-code", "codex", "dynamo", "otlp"):
         imported(capsys, kind, str(FOLDER / f"{kind}.jsonl"))
     stored = [path.read_bytes() for path in (place / "store").rglob("*") if path.is_file()]
     assert sum(map(len, stored)) > 10_000
     assert [b"CANARY" in data for data in stored] == [False] * len(stored)
-    rows = json.dumps([*spans(), *spans("run-42:researcher"), *spans("c0de0000-0000-7000-8000-000000000001")])
+    rows = json.dumps(
+        [*spans(), *spans("otlp-1"), *spans("run-42:researcher"), *spans("c0de0000-0000-7000-8000-000000000001")]
+    )
     assert "CANARY" not in rows
 
 
@@ -162,6 +170,21 @@ def test_it_writes_beside_a_running_sidecar_and_not_beside_another_import(
     other.close()
 
 
+def test_a_span_of_otlp_without_a_session_inherits_it_from_a_parent_that_comes_later(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(2):
+        imported(capsys, "otlp", str(FOLDER / "otlp.jsonl"))
+    found = {row["span_id"][-1]: row for row in spans("otlp-1")}
+    assert {name: row["session_source"] for name, row in found.items()} == {
+        "1": "gen_ai.conversation.id",
+        "2": "gen_ai.conversation.id",
+        "3": "parent",
+    }
+    (sub,) = spans("otlp-1-sub")
+    assert sub["parent_session_id"] == "otlp-1"
+
+
 def test_a_runs_statistics_become_turns_of_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     imported(capsys, "vllm-benchmark", "run.json")
     imported(capsys, "vllm-benchmark", "run.json", "--run", "again")
@@ -182,6 +205,23 @@ def test_logs_that_are_added_later_complete_the_same_turns(capsys: pytest.Captur
     assert all(row["prefill_ns"] is not None for row in found)
 
 
+def test_of_three_files_it_is_said_which_one_has_the_broken_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("run-proxy.log").open("a") as log:
+        log.write("[nobody] Prefill done in 12ms\n")
+    assert main(["import", "published-benchmark", "run.json", "run-proxy.log", "run-prefill.log"]) == 1
+    told = capsys.readouterr().err
+    assert "left out 1: " in told
+    assert "(a prefill of a request that the log does not begin, in run-proxy.log)" in told
+
+
+def test_a_run_that_is_too_long_to_be_joined_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnscope.cli.import_.MOST_TURNS", 35)
+    assert main(["import", "published-benchmark", "run.json", "run-proxy.log", "run-prefill.log"]) == 2
+    assert "more than 35 turns cannot be joined: import the statistics as vllm-benchmark" in capsys.readouterr().err
+
+
 def test_hooked_turns_belong_to_no_run(capsys: pytest.CaptureFixture[str]) -> None:
     fill("store", turn(1))
     imported(capsys, "vllm-benchmark", "run.json")
@@ -197,10 +237,10 @@ def test_for_people_it_says_what_was_found(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_memory_does_not_grow_with_the_file(place: Path) -> None:
-    """The resident memory of an import of 8 MB and of one of 80 MB, whose 100,000 rows come to five files."""
+    """The resident memory of an import of 8 MB and of one of 40 MB, whose 100,000 rows are stored as ten files."""
     sizes = []
     line = Path("claude").read_text().splitlines()[4]
-    for name, repeats in (("small", 10_000), ("large", 100_000)):
+    for name, repeats in (("small", 10_000), ("large", 50_000)):
         with Path(name).open("w") as file:
             for n in range(repeats):
                 file.write(line.replace("req_1", f"req-{n}").replace("toolu_2", f"toolu-{n}").replace(SESSION, name))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 import typer
@@ -25,8 +25,9 @@ from rich.progress import (
 
 from turnscope.cli import arguments, reading
 from turnscope.cli.errors import Sorry
+from turnscope.cli.inherit import inherited
 from turnscope.cli.options import load
-from turnscope.decode.imports import claude_code, codex, dynamo, published, vllm_benchmark
+from turnscope.decode.imports import claude_code, codex, dynamo, otlp, published, vllm_benchmark
 from turnscope.decode.imports import proxy_log as proxies
 from turnscope.decode.imports import transfer_log as transfers
 from turnscope.decode.imports.kinds import KINDS, RUNS, looks_like
@@ -34,7 +35,7 @@ from turnscope.decode.imports.report import Line, Report
 from turnscope.model import AgentSpan, Turn, shown
 from turnscope.store import StoreError, StoreWriter
 
-BATCH: Final = 20_000
+BATCH: Final = 10_000
 """Rows in one file of the store, and in memory at most."""
 LOOK: Final = 100
 """Lines of a file that are looked at to see of what kind it is."""
@@ -46,6 +47,7 @@ _OF_LINES: Final[dict[str, Callable[[Iterable[Line], Report], Iterator[AgentSpan
     dynamo.NAME: dynamo.read,
 }
 Row = AgentSpan | Turn
+T = TypeVar("T")
 
 
 class Outcome(msgspec.Struct):
@@ -144,7 +146,8 @@ def _store(writer: StoreWriter, job: Job, told: reading.Told) -> Outcome:
                 counts["turn"] += 1
             else:
                 writer.add_span(row)
-                counts[str(row.kind)] += 1
+                # Rows of OTLP spans are made anew when their session becomes known; others come once.
+                counts[str(row.kind)] += row.source != otlp.NAME or row.revision == 1
         writer.flush()
     if rejected := writer.rows_rejected - rejected:
         report.broken += rejected
@@ -162,6 +165,8 @@ def _one(kind: str, path: Path, run: str | None) -> Job:
     def rows(report: Report, told: reading.Told) -> Iterator[Row]:
         if kind == vllm_benchmark.NAME:
             return vllm_benchmark.read(reading.pieces(path, report, told), report, run or run_name(path))
+        if kind == otlp.NAME:
+            return inherited(otlp.read(reading.lines(path, report, told), report))
         return _OF_LINES[kind](reading.lines(path, report, told), report)
 
     return Job(str(path), path.stat().st_size, rows)
@@ -182,28 +187,37 @@ def _run_of_three(paths: list[Path], run: str | None) -> list[Job]:
         )
         raise Sorry(f"FILE: of the three files exactly one must be {missing}")
     (engine,) = (path for path in paths if path not in (*statistics, *proxy))
+    if _holds(engine, transfers.DECODE):
+        raise Sorry(f"FILE: {engine} is D's log, whose transfers are handoffs: give P's")
     name = run or run_name(statistics[0])
 
     def rows(report: Report, told: reading.Told) -> Iterator[Row]:
         done = 0
+        of_file = {path: Report() for path in (proxy[0], engine, statistics[0])}
 
         def more(size: int) -> None:
             told(done + size)
 
-        prefills = list(islice(proxies.read(reading.lines(proxy[0], report, more), report), MOST_TURNS + 1))
+        prefills = _some(proxies.read(reading.lines(proxy[0], of_file[proxy[0]], more), of_file[proxy[0]]))
         done += proxy[0].stat().st_size
-        intervals = list(islice(transfers.read(reading.lines(engine, report, more), report), MOST_TURNS + 1))
+        intervals = _some(transfers.read(reading.lines(engine, of_file[engine], more), of_file[engine]))
         done += engine.stat().st_size
-        samples = vllm_benchmark.samples(reading.pieces(statistics[0], report, more), report)
-        kept = list(islice(samples, MOST_TURNS + 1))
-        if max(len(prefills), len(intervals), len(kept)) > MOST_TURNS:
-            raise Sorry(
-                f"more than {MOST_TURNS:,} turns cannot be joined: import the statistics as {vllm_benchmark.NAME}"
-            )
-        yield from published.join(kept, prefills, intervals, name, report)
+        pieces = reading.pieces(statistics[0], of_file[statistics[0]], more)
+        samples = _some(vllm_benchmark.samples(pieces, of_file[statistics[0]]))
+        for path, one in of_file.items():
+            report.add(one, path.name)
+        yield from published.join(samples, prefills, intervals, name, report)
 
     label = ", ".join(str(path) for path in (*statistics, *proxy, engine))
     return [Job(label, sum(path.stat().st_size for path in paths), rows)]
+
+
+def _some(found: Iterator[T]) -> list[T]:
+    """All that is found. Raises ``Sorry`` where that is more than can be joined."""
+    kept = list(islice(found, MOST_TURNS + 1))
+    if len(kept) > MOST_TURNS:
+        raise Sorry(f"more than {MOST_TURNS:,} turns cannot be joined: import the statistics as {vllm_benchmark.NAME}")
+    return kept
 
 
 def kind_of(path: Path) -> str | None:

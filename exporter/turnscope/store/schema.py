@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import types
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -82,12 +83,12 @@ def to_arrow(table: Table, rows: Iterable[msgspec.Struct]) -> tuple[pa.Table, in
 
 def _columns(table: Table, rows: list[msgspec.Struct]) -> pa.Table:
     schema = table.schema
-    columns = [pa.array([_plain(getattr(r, f.name)) for r in rows], f.type) for f in schema]
-    return pa.table(columns, schema=schema)
+    return pa.table([pa.array(_values(rows, field), field.type) for field in schema], schema=schema)
 
 
-def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value) if isinstance(value, (list, msgspec.Struct)) else value
+def _values(rows: list[msgspec.Struct], field: Any) -> list[Any]:
+    values = map(attrgetter(field.name), rows)
+    return list(map(msgspec.to_builtins, values)) if pa.types.is_nested(field.type) else list(values)
 
 
 def _clean(row: msgspec.Struct) -> msgspec.Struct:

@@ -90,3 +90,17 @@ def test_a_count_that_cannot_be_is_unknown(field: str) -> None:
 def test_a_first_token_after_the_end_is_unknown() -> None:
     (call,) = read(dynamo.read, lines([request(ttft_ms=11.0)]))[0]
     assert call.time_to_first_token_ns is None
+
+
+def test_what_ai_dynamo_1_6_wrote_is_read_whole() -> None:
+    found, report = read(dynamo.read, sample("real/dynamo-1.6.jsonl"))
+    assert (report.records, report.broken, report.other) == (3, 0, 0)
+    assert [(call.input_tokens, call.cached_tokens, call.output_tokens) for call in found] == [
+        (620, 0, 16),
+        (620, 576, 16),
+        (620, 576, 16),
+    ]
+    assert {(call.session_id, call.parent_session_id, call.finish_reason) for call in found} == {
+        ("sess-real-1", "sess-root", "length")
+    }
+    assert all(0 < (call.time_to_first_token_ns or 0) < (call.ended_ns or 0) - call.started_ns for call in found)

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from tests.decode.imports.sample import FOLDER, Reader, Request, lines, published, read, sample, transfer_line
-from turnscope.decode.imports import claude_code, codex, dynamo, proxy_log, transfer_log, vllm_benchmark
+from turnscope.cli.inherit import inherited
+from turnscope.decode.imports import claude_code, codex, dynamo, otlp, proxy_log, transfer_log, vllm_benchmark
 from turnscope.decode.imports import published as published_
 from turnscope.decode.imports.kinds import KINDS, looks_like
 from turnscope.decode.imports.report import Report
 from turnscope.model import AgentSpan, Turn
 
 READERS: dict[str, Reader] = {
+    otlp.NAME: lambda lines, report: inherited(otlp.read(lines, report)),
     claude_code.NAME: claude_code.read,
     codex.NAME: codex.read,
     dynamo.NAME: dynamo.read,

@@ -6,7 +6,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from turnscope.decode.imports import claude_code, codex, dynamo, proxy_log, published, transfer_log, vllm_benchmark
+from turnscope.decode.imports import (
+    claude_code,
+    codex,
+    dynamo,
+    otlp,
+    proxy_log,
+    published,
+    transfer_log,
+    vllm_benchmark,
+)
 
 
 class Kind(NamedTuple):
@@ -28,6 +37,18 @@ def _names(text: str) -> frozenset[str]:
 KINDS: Final = {
     kind.name: kind
     for kind in (
+        Kind(
+            otlp.NAME,
+            "OTLP JSON lines of traces (a collector's file exporter, `turnscope serve --record`)",
+            _names(
+                "session_id parent_session_id parent_span_id name kind ended_ns time_to_first_token_ns service_version "
+                "deployment host agent_name agent_id tool_name tool_call_id model input_tokens cached_tokens "
+                "output_tokens tool_calls finish_reason status error_type evaluation_name evaluation_label "
+                "evaluation_score"
+            ),
+            "`measured` by the agent's own SDK",
+            "what the SDK did not tell; logs and metrics among the lines are passed over",
+        ),
         Kind(
             claude_code.NAME,
             "session files of Claude Code (`~/.claude/projects/*/*.jsonl`, subagents' files too)",
@@ -102,7 +123,7 @@ def looks_like(line: bytes) -> str | None:
     if found.get("schema") in _SCHEMAS:
         return dynamo.NAME
     if found.keys() & {"resourceSpans", "resourceLogs", "resourceMetrics"}:
-        return "otlp"
+        return otlp.NAME
     if found.get("type") in _ROLLOUT_TYPES and "payload" in found:
         return codex.NAME
     if found.get("type") in _SESSION_TYPES and found.keys() & {"sessionId", "leafUuid"}:

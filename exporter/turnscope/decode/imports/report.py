@@ -47,3 +47,12 @@ class Report(msgspec.Struct):
         self.broken += 1
         if len(self.named) < MAX_NAMED:
             self.named.append(Broken(number, why))
+
+    def add(self, other: Report, where: str) -> None:
+        """Take in what reading one of several files came to; ``where`` names it beside the numbers."""
+        self.records += other.records
+        self.other += other.other
+        self.notes += other.notes
+        for one in other.named:
+            self.refuse(one.number, f"{one.why}, in {where}")
+        self.broken += other.broken - len(other.named)

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from turnscope.decode.imports.report import Line, Report
 
 MARK: Final = b"KV Transfer metrics: "
+DECODE: Final = b"kv_role='kv_consumer'"
+"""What D's log has where it begins, and P's has not."""
 _TRANSFERS: Final = re.compile(r"Num successful transfers=(\d{1,9})\b")
 _TIME: Final = re.compile(r"Avg xfer time \(ms\)=(\d{1,9}(?:\.\d{1,9})?)")
 _SIZE: Final = re.compile(r"Avg MB per transfer=(\d{1,9}(?:\.\d{1,9})?)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -72,6 +73,7 @@ def count(value: int | None) -> int | None:
     return value if value is not None and 0 <= value < MAX_INT else None
 
 
+@lru_cache(maxsize=4096)
 def trace_id(*parts: Any) -> str:
     """32 hex digits that the same parts always give."""
     return _digest("turnscope/import/trace", *parts)[:32]

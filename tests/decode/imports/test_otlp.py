@@ -1,0 +1,55 @@
+"""OTLP JSON lines of traces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.decode.imports.sample import lines, read, sample, seconds
+from turnscope.decode.imports import otlp
+
+
+def line(*spans: dict[str, Any]) -> str:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]})
+
+
+def span(**changes: Any) -> dict[str, Any]:
+    times = {"startTimeUnixNano": "1791795600000000000", "endTimeUnixNano": "1791795601000000000"}
+    return {"traceId": "ab" * 16, "spanId": "cd" * 8, "name": "x", **times, **changes}
+
+
+def test_a_lines_spans_are_read_as_they_would_be_received() -> None:
+    found, report = read(otlp.read, sample("otlp.jsonl"))
+    assert [(one.kind, seconds(one), one.timing) for one in found] == [
+        ("agent", (0.0, 4.0), "measured"),
+        ("model_call", (0.5, 2.5), "measured"),
+        ("tool", (2.6, 3.6), "measured"),
+        ("model_call", (3.7, 3.9), "measured"),
+    ]
+    call = found[1]
+    assert (call.input_tokens, call.cached_tokens, call.evaluation_label) == (900, 512, "pass")
+    assert (report.records, report.other, report.broken) == (4, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "{",
+        "[]",
+        '{"resourceSpans": 5}',
+        '{"resourceSpans": [5]}',
+        line(span(traceId="0" * 30)),
+        line(span(startTimeUnixNano="0")),
+        line(span(startTimeUnixNano="CANARY")),
+        line(span(endTimeUnixNano=str(2**63))),
+        '{"a":' + "[" * 100_000,
+    ],
+)
+def test_a_broken_line_or_span_is_counted_and_costs_only_itself(bad: str) -> None:
+    good = line(span()), line(span(spanId="ef" * 8))
+    found, report = read(otlp.read, lines([good[0], bad, good[1]]))
+    assert len(found) == 2
+    assert [one.number for one in report.named] == [2]
+    assert "CANARY" not in report.named[0].why
