@@ -5,6 +5,7 @@ set -eu
 
 missing=
 command -v prometheus >/dev/null && command -v promtool >/dev/null || missing="$missing prometheus"
+command -v prometheus-alertmanager >/dev/null && command -v amtool >/dev/null || missing="$missing prometheus-alertmanager"
 command -v chromium >/dev/null || missing="$missing chromium"
 [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ] || missing="$missing fonts-dejavu-core"
 command -v npm >/dev/null || missing="$missing nodejs npm"

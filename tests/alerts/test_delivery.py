@@ -24,8 +24,11 @@ def test_the_first_read_after_release_wakes_somebody_once_and_a_restart_nobody(
     (tmp_path / "rules.yml").write_text(rules())
     pair = Pair()
     events = [*pair.start(), *pair.turn("1", prompt=1000)]
-    events += pair.turn("2", at_ms=5000, prompt=1300, fetched=1184, given=pair.handle("1", 1199))
-    late = pair.late_notice("d1", 7000)
+    events += pair.turn("2", at_ms=3000, prompt=1700, fetched=1199, given=pair.handle("1", 1199))
+    # The handle is given once more, and its reader comes when D has let the blocks go: three suspicions, one cause.
+    again = pair.turn("3", at_ms=7000, prompt=1700, fetched=1199, given=pair.handle("1", 1199))
+    again = [e for e in again if e.emitter != pair.dw.emitter or getattr(e.body, "phase", "") != "released"]
+    again += pair.late_notice("d1", 7100)
     with (
         webhook() as hook,
         alertmanager(alertmanager_binary, hook.url, tmp_path) as manager,
@@ -38,7 +41,7 @@ def test_the_first_read_after_release_wakes_somebody_once_and_a_restart_nobody(
         prometheus.wait("sum(turnscope_turns_total)", 2)
         assert hook.got == []
 
-        sidecar.send(late)
+        sidecar.send(again)
         hook.wait(1)
         ((path, body),) = hook.got
         (alert,) = body["alerts"]
