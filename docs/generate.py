@@ -56,8 +56,8 @@ def metrics_page(metrics: dict[str, Metric]) -> str:
         "Sessions, requests and ids of engines are never labels. `engine` is a bounded name: `--max-engine-names` of "
         "them (default 64), one more for each role that all further engines of it share (`prefill-other`), and `none`. "
         "One name has at most 500 sample lines on the page.\n\n"
-        "Histograms are classic ones ([deploy](../deploy/README.md) says how Prometheus makes native ones of them). To a "
-        "scraper that asks for OpenMetrics, their buckets name the trace of the last turn whose trace was sent "
+        "Histograms are classic ones ([deploy](../deploy/README.md) says how Prometheus makes native ones of them). To "
+        "a scraper that asks for OpenMetrics, their buckets name the trace of the last turn whose trace was sent "
         "(exemplars, `trace_id`).\n",
     ]
     for owner in dict.fromkeys(m.owner for m in metrics.values()):
