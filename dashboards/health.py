@@ -131,6 +131,44 @@ DROPPED: Final = Row(
     ),
 )
 
+SPANS: Final = Row(
+    "Agents' spans",
+    (
+        Panel(
+            title="Spans received from agents",
+            about="Journalled and acknowledged, by what they stand for. They tell what an agent did between its turns.",
+            unit="spans/s",
+            queries=(Query(rate("turnscope_exporter_spans_received_total", "kind"), "{{kind}}"),),
+            view="stacked",
+        ),
+        Panel(
+            title="Requests with spans passed on to your own backend",
+            about="Only with --export-spans: taken by it as they were received. turnscope has them in any case.",
+            unit="requests/s",
+            queries=(
+                Query(rate("turnscope_exporter_span_requests_passed_on_total"), "passed on"),
+                Query(rate("turnscope_exporter_span_requests_not_passed_on_total", "reason"), "not: {{reason}}"),
+            ),
+        ),
+        Panel(
+            title="Spans that could not be taken in",
+            about="Their ids or times are none, or a field has a wrong type. The sender is told.",
+            unit="spans",
+            queries=(Query(increase("turnscope_exporter_spans_rejected_total", "reason"), "{{reason}}"),),
+            view="figure",
+            width=12,
+        ),
+        Panel(
+            title="Spans forgotten before their time",
+            about="Too many came at once: what comes later of their traces may not find its session. They are stored.",
+            unit="spans",
+            queries=(Query(increase("turnscope_spans_forgotten_total")),),
+            view="figure",
+            width=12,
+        ),
+    ),
+)
+
 JOURNAL: Final = Row(
     "Journal",
     (
@@ -172,5 +210,5 @@ PAGE: Final = Page(
     "health",
     "turnscope: Exporter health",
     "Whether turnscope itself can be believed: what it hears, drops, writes and how far it is behind.",
-    (HEARD, DROPPED, JOURNAL),
+    (HEARD, DROPPED, SPANS, JOURNAL),
 )

@@ -38,6 +38,13 @@ TURNS: Final = Row(
             unit="seconds",
             queries=(Query(quantile(0.95, "turnscope_turn_duration_seconds", "path"), "{{path}}", exemplars=True),),
         ),
+        Panel(
+            title="Time to first token by the prompt's length, median",
+            about="In classes of tokens: comparable between days on which conversations were not equally long.",
+            unit="seconds",
+            queries=(Query(quantile(0.5, "turnscope_ttft_context_seconds", "context"), "{{context}} tokens"),),
+            width=24,
+        ),
     ),
 )
 

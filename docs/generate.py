@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import json
-import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -56,8 +54,8 @@ def metrics_page(metrics: dict[str, Metric]) -> str:
         "Sessions, requests and ids of engines are never labels. `engine` is a bounded name: `--max-engine-names` of "
         "them (default 64), one more for each role that all further engines of it share (`prefill-other`), and `none`. "
         "One name has at most 500 sample lines on the page.\n\n"
-        "Histograms are classic ones ([deploy](../deploy/README.md) says how Prometheus makes native ones of them). To a "
-        "scraper that asks for OpenMetrics, their buckets name the trace of the last turn whose trace was sent "
+        "Histograms are classic ones ([deploy](../deploy/README.md) says how Prometheus makes native ones of them). To "
+        "a scraper that asks for OpenMetrics, their buckets name the trace of the last turn whose trace was sent "
         "(exemplars, `trace_id`).\n",
     ]
     for owner in dict.fromkeys(m.owner for m in metrics.values()):
@@ -320,43 +318,6 @@ def alerts_page() -> str:
     return "".join(out)
 
 
-# --- dashboards ---------------------------------------------------------------------------------------
-def dashboards_page(files: dict[str, str]) -> str:
-    """What is on each dashboard, read from its JSON."""
-    out = [
-        f"{_HEAD}# Dashboards\n\n"
-        "For Grafana 11 and newer, in `dashboards/`, made by `dashboards/build.py`. Import the files, or provision "
-        "them ([deploy](../deploy/README.md)); `turnscope assets DIR` writes them out of an installed package. "
-        "Each has variables for the Prometheus data source, the deployment (a scrape job) and the engine, and for "
-        "the addresses of the explorer and of the runbooks, which its links lead to. A figure, a bar and a table "
-        "show the time chosen as a whole, or its end; curves show its course. Where nothing was measured a panel "
-        "says so: absent is not 0.\n\n"
-        "The tables below are read from the JSON: what a panel is called, what it says of itself, and which "
-        "metrics it draws.\n"
-    ]
-    for name, content in files.items():
-        board = json.loads(content)
-        out.append(f"\n## {board['title'].removeprefix('turnscope: ')}\n\n{board['description']} `{name}`\n")
-        rows: list[tuple[str, ...]] = []
-        for panel in [*board["panels"], None]:
-            if panel is not None and panel["type"] != "row":
-                rows.append(_panel_row(panel))
-                continue
-            if rows:
-                out.append("\n" + _table(("panel", "shown as", "unit", "what it says", "metrics"), rows))
-                rows = []
-            if panel is not None:
-                out.append(f"\n### {panel['title']}\n")
-    return "".join(out)
-
-
-def _panel_row(panel: dict[str, Any]) -> tuple[str, ...]:
-    found = re.findall(r"\b(?:turnscope_\w+|up(?={))", " ".join(target["expr"] for target in panel["targets"]))
-    metrics = dict.fromkeys(re.sub(r"_(bucket|sum|count)$", "", name) for name in found)
-    unit = panel.get("fieldConfig", {}).get("defaults", {}).get("unit", "none").removeprefix("count:")
-    return panel["title"], panel["type"], unit, panel["description"], ", ".join(f"`{name}`" for name in metrics)
-
-
 # --- traces -------------------------------------------------------------------------------------------
 def traces_page() -> str:
     """Spans and attributes of a turn's trace, with queries."""
@@ -377,7 +338,7 @@ def pages() -> dict[str, str]:
         "docs/importers.md": importers_page(),
         "docs/alerts.md": alerts_page(),
         "alerts/rules.yml": importlib.import_module("alerts.build").rules(),
-        "docs/dashboards.md": dashboards_page(boards),
+        "docs/dashboards.md": importlib.import_module("docs.boards").page(boards, _table, _HEAD),
         "docs/traces.md": traces_page(),
         **{f"dashboards/{name}": content for name, content in boards.items()},
     }

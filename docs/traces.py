@@ -117,6 +117,8 @@ def _what(span: str, key: str, docs: dict[str, dict[str, str]], labels: dict[str
     if key.startswith(_ATTEMPT):
         return docs["TurnAttempt"].get(key.removeprefix(_ATTEMPT), "") or _OWN.get(key, "")
     field = _sources().get((span, key), "")
+    if field.endswith(("_low_ns", "_high_ns")):
+        return "Nine in ten times it lies between low and high."
     return docs["Turn"].get(field, "") or labels.get(field, "") or _OWN.get(key, "")
 
 

@@ -497,9 +497,10 @@ def test_a_turn_that_was_left_out_is_sent_when_later_facts_make_it_suspicious(bo
     unreleased = [e for e in events if getattr(e.body, "phase", "") != "released"]
     run.pipeline.accept(unreleased)
     run.settled(2)
-    run.pipeline.accept(pair.expired("d1", 4000))
+    assert run.traces.turns == []
+    run.pipeline.accept([*pair.expired("d1", 4000), *pair.late_notice("d1", 5200)])
     run.eventually(lambda: run.traces.turns)
-    assert [(turn.prefill_request_id, turn.suspicions) for turn in run.traces.turns] == [("p2", ["stale_handle"])]
+    assert [(turn.prefill_request_id, turn.suspicions) for turn in run.traces.turns] == [("p2", ["read_after_release"])]
 
 
 # --- spans of agents ---------------------------------------------------------------------------------------

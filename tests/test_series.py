@@ -99,12 +99,12 @@ def test_what_one_engine_can_have_is_bounded_by_the_catalogue() -> None:
         assert lines <= PER_ENGINE, role
 
 
-def test_ten_thousand_sessions_and_free_texts_make_no_series() -> None:
+def test_sessions_and_free_texts_make_no_series() -> None:
     page, pair = Page(), Pair()
     page.feed(pair.start())
     page.feed(pair.turn("0"))
     before = page.samples()
-    for n in range(1, 10_001):
+    for n in range(1, 2000):
         events = pair.turn(str(n), at_ms=n)
         for event in events:
             body: Any = event.body
@@ -120,4 +120,19 @@ def test_ten_thousand_sessions_and_free_texts_make_no_series() -> None:
         page.feed(events)
     after = page.samples()
     assert set(after) == set(before)
-    assert max(per_engine(after).values()) <= PER_ENGINE
+
+
+def test_ten_thousand_sessions_have_at_most_five_hundred_series_an_engine() -> None:
+    page, pair = Page(), Pair()
+    page.feed(pair.start())
+    for first in range(0, 10_000, 100):
+        for n in range(first, first + 100):
+            page.now_ns += 1000
+            for event in pair.turn(str(n), at_ms=10 * n, session=f"session {n}"):
+                page.assembler.feed(event, page.now_ns)
+        page.feed([])
+    counted = next(points for metric, points in page.metrics.points() if metric.name == "turnscope_turns_total")
+    assert sum(point.value for point in counted) == 10_000
+    found = per_engine(page.samples())
+    assert set(found) == {"prefill-0", "decode-0", "none"}
+    assert max(found.values()) <= PER_ENGINE

@@ -111,7 +111,7 @@ OTHERS: list[tuple[list[str], str]] = [
     (["demo", HUGE], "is too long"),
     (["demo"], "no recording in"),
     (["assets", ""], "DIR: it is empty"),
-    (["assets", "file"], "file cannot be written (Not a directory): choose another folder"),
+    (["assets", "file"], "file cannot be written ("),
     (["assets", NOT_UTF8], "DIR: 'a\\udcff\\udcfeb' is not UTF-8 text"),
     (["assets", HUGE], "is too long"),
     (["serve", "--engine-metrics", "d"], "'d' is not of the form NAME=URL"),

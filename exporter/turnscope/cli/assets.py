@@ -64,7 +64,7 @@ def _files(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
 def _differs(path: Path, text: str) -> bool:
     try:
         return path.read_text(encoding="utf-8") != text
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, UnicodeError):
         return True
