@@ -27,7 +27,7 @@ from opentelemetry.trace import Status, StatusCode, Tracer
 
 from live.conversations import text
 from live.engines import MODEL_NAME, LiveError
-from live.leaks import HEADER
+from live.leaks import CANARY, HEADER
 from turnscope.semconv import Part
 
 SERVICE: Final = "scripted-agent"
@@ -62,6 +62,16 @@ class Session(msgspec.Struct, kw_only=True):
         """From its begin to its end."""
         return self.ended_ns - self.started_ns
 
+    @property
+    def conversations(self) -> tuple[str, str]:
+        """Ids that its turns have at the engines: its own, and its subagent's."""
+        return self.session_id, helper(self.session_id)
+
+
+def helper(session_id: str) -> str:
+    """The conversation of a session's subagent."""
+    return f"{session_id}-helper"
+
 
 @asynccontextmanager
 async def instrumented(endpoint: str) -> AsyncIterator[Tracer]:
@@ -94,7 +104,7 @@ class Script:
         self._rng = random.Random(seed)
         self._client = client
         self._tracer = tracer
-        self._messages: list[dict[str, Any]] = [{"role": "system", "content": text(f"agent {seed}", 120)}]
+        self._messages: list[dict[str, Any]] = [{"role": "system", "content": f"{CANARY} {text(f'agent {seed}', 120)}"}]
         self._seen = Session(session_id=f"agent-{seed}-{self._rng.getrandbits(24):06x}", seed=seed, started_ns=0)
         self._at = 0
 
@@ -148,13 +158,14 @@ class Script:
             await self._work()
             mine = self._messages
             self._messages = [{"role": "user", "content": text(f"{self._seen.session_id} helper", 80)}]
-            await self._call(conversation=f"{self._seen.session_id}-helper")
+            await self._call(conversation=helper(self._seen.session_id))
             self._messages = mine
             await self._work()
         self._mark(Part.APPLICATION_WORK)
 
     async def _run_tool(self, name: str, low: float, high: float) -> None:
-        with self._span(f"execute_tool {name}", "execute_tool", **{"gen_ai.tool.name": name}):
+        attributes = {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": json.dumps({"of": CANARY})}
+        with self._span(f"execute_tool {name}", "execute_tool", **attributes):
             await asyncio.sleep(self._rng.uniform(low, high))
         self._seen.tools += 1
 
@@ -185,6 +196,8 @@ class Script:
         self._mark(Part.APPLICATION_WORK)
         self._seen.model_calls += 1
         with self._span("chat", "chat", **{"gen_ai.request.model": MODEL_NAME}) as span:
+            # As instrumentations do that were told to capture content.
+            span.set_attribute("gen_ai.input.messages", json.dumps(self._messages))
             headers = dict(HEADER)
             inject(headers)
             started = time.monotonic_ns()
@@ -229,7 +242,7 @@ class Script:
             "function": {"name": "look_up", "arguments": arguments},
         }
         self._messages.append({"role": "assistant", "content": asked["content"] or None, "tool_calls": [call]})
-        result = text(f"{self._seen.session_id} result {len(self._messages)}", 30)
+        result = f"{CANARY} {text(f'{self._seen.session_id} result {len(self._messages)}', 30)}"
         self._messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
     # --- its clock --------------------------------------------------------------------------------------

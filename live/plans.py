@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from live import foreign, troubles
+from live import agent, foreign, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
 from live.fronts import Front
 from live.stage import Stage
 
 SEED = 7
+SEEDS = range(20)
+AT_ONCE = 4
+"""Sessions of the scripted agent."""
 GIVE_UP_S = 30
 """A client of the pair that loses turns waits so long."""
 
@@ -59,6 +63,12 @@ def _restart(stage: Stage) -> None:
     stage.hold_over_a_restart(troubles.around_a_restart(), before_turn=3)
 
 
+def _agent(stage: Stage) -> None:
+    stage.say(f"{stage.config.name}: {len(SEEDS)} sessions of a scripted agent")
+    held = agent.sessions(stage.url, stage.sidecar.endpoint, SEEDS, at_once=AT_ONCE)
+    stage.result.scripted += asyncio.run(held)
+
+
 def _late(stage: Stage) -> None:
     stage.hold(troubles.late_under_recompute(), patience_s=GIVE_UP_S)
 
@@ -75,5 +85,9 @@ PLANS = (
         with_cards=True,
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.
-    Plan(PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600), (Phase(_restart),), to_the_end=False),
+    Plan(
+        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, arguments=("--tool-call-parser", "hermes")),
+        (Phase(_agent), Phase(_restart)),
+        to_the_end=False,
+    ),
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
-from live import foreign, trials
+from live import agent_verdict, foreign, trials
+from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
 from live.fronts import Front
@@ -16,7 +18,9 @@ from live.trials import Done
 from live.unknown import Share, unexplained, unknown_of
 from live.verdict import Row, Verdict, judge
 from turnscope.measures import reconcile
+from turnscope.model import AgentSpan, Turn
 from turnscope.semconv import Transport
+from turnscope.store import StoreReader
 
 
 @dataclass
@@ -32,6 +36,8 @@ class Result:
     """By configuration, by our own metric: turns that both kinds of hooks told of, without a known reason."""
     stored_unknown: dict[str, Share] = field(default_factory=dict)
     """The same by the store."""
+    scripted: list[Session] = field(default_factory=list)
+    """Sessions of the scripted agent, as it timed itself."""
     trials: list[Done] = field(default_factory=list)
     """What was done with network cards made of files."""
     views: dict[str, list[Row]] = field(default_factory=dict)
@@ -65,6 +71,12 @@ class Result:
         """The run's Parquet store."""
         return self.folder / "data" / "store"
 
+    @property
+    def known(self) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
+        """Turns and spans of the scripted sessions, by session."""
+        with contextlib.closing(StoreReader(str(self.store))) as reader:
+            return reader.known([session.session_id for session in self.scripted])
+
     def judge(self, stored: Sequence[Row]) -> None:
         """Hold the turns of the run's store against what was done, and add up what is not right anywhere."""
         hooked = [turn for turn in self.truth if turn.front is Front.HOOKED]
@@ -73,10 +85,12 @@ class Result:
         self.verdict.problems += trials.judge(self.trials, self.views)
         # Before any proxy is heard of, what warms an engine up counts as a turn as well.
         begun = min((turn.started_wall_ns for turn in self.truth), default=0)
-        since = [row for row in stored if row["started_ns"] >= begun]
+        scripted = {name for session in self.scripted for name in session.conversations}
+        since = [row for row in stored if row["started_ns"] >= begun and row["session_id"] not in scripted]
         if len(since) != len(self.truth):
             self.verdict.problems.append(f"{len(since)} turns in the store, and {len(self.truth)} were done")
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
+        self.verdict.problems += agent_verdict.judge(self.scripted, self.known)
         self.stored_unknown = unknown_of(hooked, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)
