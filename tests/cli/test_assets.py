@@ -38,6 +38,7 @@ def test_all_that_stands_behind_a_sidecar_is_written_and_said(tmp_path: Path) ->
     found = tree(tmp_path / "new" / "folder")
     assert found == expected()
     assert {"dashboards/overview.json", "deploy/compose.yml", "deploy/grafana/datasources.yml"} <= found.keys()
+    assert {"alerts/rules.yml", "alerts/runbooks/TurnscopeKvMismatch.md", "deploy/alertmanager.yml"} <= found.keys()
     boards = [name for name in found if name.startswith("dashboards/")]
     assert f"{tmp_path / 'new' / 'folder' / 'dashboards'}: {len(boards)} files" in done.stdout
 
@@ -102,7 +103,7 @@ def test_containers_are_pinned_and_find_every_file_that_they_mount() -> None:
         for mount in service["volumes"]:
             source = mount.partition(":")[0]
             if source.startswith("."):
-                assert (ROOT / "deploy" / source).exists() or source == "../alerts", mount
+                assert (ROOT / "deploy" / source).exists(), mount
             else:
                 assert source in compose["volumes"]
 
