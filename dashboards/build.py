@@ -10,6 +10,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
+from alerts.rule import RUNBOOKS
 from dashboards import health, latency, overview, retention, reuse, sessions, transfer
 from dashboards.panels import DATASOURCE, Page
 from dashboards.queries import DEPLOYMENT
@@ -25,8 +26,6 @@ PAGES: Final = (
 )
 EXPLORER: Final = "http://127.0.0.1:8501"
 """Where ``turnscope explore`` listens unless told otherwise."""
-RUNBOOKS: Final = "https://runbooks.turnscope.example"
-"""As alerts have it: to be replaced by where ``alerts/runbooks`` is served."""
 
 
 def files() -> dict[str, str]:
