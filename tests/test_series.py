@@ -76,8 +76,8 @@ def engines_made_up(count: int, **fields: Any) -> Iterator[Pair]:
 @pytest.mark.parametrize("fields", [{}, {"name": "made-up-{}"}, {"role": "role-{}"}, {"role": "both"}])
 def test_thousands_of_engine_ids_have_few_names_with_few_series_each(fields: dict[str, str]) -> None:
     page = Page()
-    for pair in engines_made_up(1500, **fields):
-        page.feed(pair.turn("1"))
+    for n, pair in enumerate(engines_made_up(1500, **fields)):
+        page.feed(pair.turn("1", at_ms=100 * n))
     samples = page.samples()
     assert len(set(samples)) == len(samples)
     found = per_engine(samples)
