@@ -15,10 +15,11 @@ from typing import Any, Final
 SIZE: Final = 10**9
 TARGET_MB: Final = 300
 _PROGRAM: Final = """
-import resource, sys
+import pathlib, re, sys
 from turnscope.cli.main import main
 code = main(["import", "claude-code", sys.argv[1], "--store", sys.argv[2], "--json"])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+# Not ru_maxrss: a child begins with its parent's.
+print(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1], file=sys.stderr)
 sys.exit(code)
 """
 
