@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.builders import P, Pair
+from tests.builders import SECOND, P, Pair
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS
 from turnscope.journal import checkpoint as checkpoints
@@ -38,6 +38,8 @@ class FakeRows:
         self.holds: dict[tuple[str, int], HoldRecord] = {}
         self.spans: dict[tuple[str, int], AgentSpan] = {}
         self.checkpoint = True
+        self.turns_at_checkpoint = 0
+        """That the last flush made readable."""
 
     def add_span(self, span: AgentSpan) -> None:
         self.spans[span.span_id, span.revision] = span
@@ -49,6 +51,7 @@ class FakeRows:
             self.holds[hold.hold_id, hold.revision] = hold
 
     def request_checkpoint(self, save: Callable[[], None]) -> bool:
+        self.turns_at_checkpoint = len(self.turns)
         if self.checkpoint:
             save()
         return True
@@ -266,6 +269,14 @@ def test_events_sent_again_after_a_restart_change_nothing(box: Callable[..., Box
         again.pipeline.accept(events)
     again.eventually(lambda: again.count("events_duplicate") == sum(len(b) for b in batches))
     assert again.count("turns") == 0
+
+
+def test_turns_counted_after_the_last_event_are_flushed_with_the_next_checkpoint(box: Callable[..., Box]) -> None:
+    run = box(settings=AssemblySettings(grace_ns=SECOND), checkpoint_s=0.01)
+    run.pipeline.accept(Pair().turn("1"))
+    run.settled(1)
+    run.eventually(lambda: run.rows.turns_at_checkpoint)
+    run.close()
 
 
 def test_a_checkpoint_shortens_the_next_replay(box: Callable[..., Box]) -> None:

@@ -128,6 +128,8 @@ class Pipeline:
         self._position = journal.start()
         self._events = 0
         """Read since the last checkpoint."""
+        self._rows_out = False
+        """Rows were handed out since then: a turn is counted when nothing comes any more."""
         self._checkpoint_at = self._refresh_at = clock_s()
         self._unsettled = False
         for metric in METRICS.values():
@@ -242,8 +244,9 @@ class Pipeline:
         if self._clock_s() - self._refresh_at >= REFRESH_S:
             self._refresh(assembly)
         due = self._events >= CHECKPOINT_EVENTS or self._clock_s() - self._checkpoint_at >= self._checkpoint_s
-        if self._events and due and not self._unsettled and self._rows.request_checkpoint(self._checkpoint(assembly)):
-            self._events, self._checkpoint_at = 0, self._clock_s()
+        due = due and (self._events > 0 or self._rows_out) and not self._unsettled
+        if due and self._rows.request_checkpoint(self._checkpoint(assembly)):
+            self._events, self._rows_out, self._checkpoint_at = 0, False, self._clock_s()
 
     def _drain(self, assembly: Assembling, *, replay_until: Position | None = None) -> None:
         now = 0
@@ -297,6 +300,7 @@ class Pipeline:
             _LOG.error("a count is passed over: %s", sentence)
         if refused:
             self._metrics.add("turnscope_exporter_assembly_errors_total", (), len(refused))
+        self._rows_out = self._rows_out or bool(facts)
         for fact in facts:
             self._rows.add(fact.turn, fact.hold)
             if isinstance(fact, model.Revision) and fact.span is not None:

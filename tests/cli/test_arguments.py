@@ -155,6 +155,25 @@ OTHERS: list[tuple[list[str], str]] = [
     (["compare", "", "b"], "RUN_A: it is empty"),
     (["compare", "a", NOT_UTF8], "RUN_B: 'a\\udcff\\udcfeb' is not UTF-8 text"),
     (["compare", "a", "b", "--store", "gone"], "There is no turnscope store at gone"),
+    (["sessions", "--store", ""], "--store: it is empty"),
+    (["sessions", "--store", "gone"], "There is no turnscope store at gone"),
+    *(
+        (["sessions", name, v], f"{name}: ")
+        for name in ("--text", "--model", "--application", "--agent")
+        for v in ("", NOT_UTF8)
+    ),
+    (["sessions", "--outcome", ""], "see 'turnscope sessions --help'"),
+    (["sessions", "--outcome", "fine"], "see 'turnscope sessions --help'"),
+    *((["sessions", "--spent", v], "--spent: ") for v in ("", "lunch", "tools:101", "tools:x", HUGE, NOT_UTF8)),
+    *((["sessions", "--since", v], "--since: ") for v in ("", "soon", "7w", "-1h", "²d", HUGE, NOT_UTF8)),
+    (["sessions", "--sort", "beauty"], "see 'turnscope sessions --help'"),
+    *((["sessions", "--limit", v], "--limit: ") for v in ("", "0", "many", "nan", HUGE, NOT_UTF8)),
+    (["show", ""], "SESSION: it is empty"),
+    (["show", NOT_UTF8], "SESSION: 'a\\udcff\\udcfeb' is not UTF-8 text"),
+    (["show", "x", "--store", ""], "--store: it is empty"),
+    (["show", "x", "--store", "gone"], "There is no turnscope store at gone"),
+    (["show", "x", "--limit", "0"], "--limit: "),
+    (["show"], "see 'turnscope show --help'"),
     (["run"], "run needs the script to run"),
     (["run", ""], "run needs the script to run"),
     (["run", "-m"], "run needs the script to run"),
