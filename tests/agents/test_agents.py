@@ -143,7 +143,7 @@ def test_what_each_gives_and_lacks_is_what_the_table_says(run: Run, one: Instrum
         "session": True,
         "model calls": bool(calls),
         "tools": bool(of_kind(rows, "tool")),
-        "agents": any(row["agent_name"] == "forecaster" for row in of_kind(rows, "agent")),
+        "names of agents": any(row["agent_name"] == "forecaster" for row in of_kind(rows, "agent")),
         "tokens": all(call["input_tokens"] and call["output_tokens"] for call in calls),
         "cached tokens": all(call["cached_tokens"] == 100 for call in calls),
         "time to first token": any(call["time_to_first_token_ns"] is not None for call in calls),
