@@ -44,7 +44,7 @@ def after(*steps: list[AgentSpan] | list[Event]) -> dict[int, tuple[str | None, 
 
 @pytest.mark.parametrize("caller", [2, 3], ids=["the model call itself", "its HTTP client's span"])
 def test_a_trace_without_a_session_takes_its_turns_whatever_comes_first(caller: int) -> None:
-    told = [[span(1)], [span(2, 1), span(3, 2)], turn("s", caller=caller)]
+    told = [[span(1)], [span(2, 1, kind="model_call"), span(3, 2)], turn("s", caller=caller)]
     for steps in itertools.permutations(told):
         assert set(after(*steps).values()) == {("s", "turn")}
 
@@ -53,8 +53,8 @@ def test_where_turns_of_a_trace_disagree_only_their_callers_take_them() -> None:
     pair = Pair()
     told = [
         [span(1)],
-        [span(2, 1), span(3, 2)],
-        [span(4, 1)],
+        [span(2, 1, kind="model_call"), span(3, 2)],
+        [span(4, 1, kind="model_call")],
         turn("a", caller=3, pair=pair),
         turn("b", caller=4, name="2", pair=pair),
     ]

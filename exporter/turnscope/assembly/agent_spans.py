@@ -139,7 +139,7 @@ class AgentSpans:
             return Inherited(above, PARENT, span.parent_session_id)
         if trace.agreed is not None:
             return Inherited(trace.agreed, TRACE, span.parent_session_id)
-        if trace.turns and (served := trace.called(span.span_id) or trace.served) is not None:
+        if trace.turns and (served := trace.called(span) or trace.served) is not None:
             return Inherited(served, TURN, span.parent_session_id)
         return Inherited(None, None, span.parent_session_id)
 

@@ -61,7 +61,7 @@ def fields(own: dict[str, Any]) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {}
     for name, kind in _TYPES.items():
-        value = own.get(RECORDED + name)
+        value: Any = own.get(RECORDED + name)
         if kind is float and isinstance(value, int):
             value = float(value)
         if type(value) is not kind or (kind is int and not 0 <= value < MAX_INT):
