@@ -71,7 +71,7 @@ class AgentSpans:
             return
         self._show_below(trace, told.span_id)
         # It may be the HTTP client's span, through which its parent called a turn.
-        for parent in {before, told.parent_span_id} if trace.turns else ():
+        for parent in dict.fromkeys((before, told.parent_span_id)) if trace.turns else ():
             if parent in trace.spans:
                 self._show(trace, trace.spans[parent])
 
@@ -173,6 +173,8 @@ class AgentSpans:
         state = self._state
         while len(state.traces) > self._max_traces:
             self._drop(next(iter(state.traces)))
+        if state.remembered <= self._max_spans:
+            return
         for trace_id in list(state.traces):
             if state.remembered <= self._max_spans:
                 return
