@@ -86,7 +86,7 @@ increase(turnscope_events_missing_total[1h])
             "receiver",
             """\
 increase(turnscope_exporter_records_rejected_total[15m])
-+ sum without (reason) (increase(turnscope_exporter_requests_refused_total{reason!="unavailable"}[15m]))
++ sum without (reason, signal) (increase(turnscope_exporter_requests_refused_total{reason!="unavailable"}[15m]))
 > 0""",
             "Records or requests refused for good",
             "They could not be read, or were too large; their senders were told and do not send them again.",

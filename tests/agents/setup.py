@@ -65,7 +65,7 @@ def main() -> int:
     missing = [name for name in (*PYTHONS, JS) if not complete(name)]
     if not missing:
         return 0
-    sys.stderr.write(f"setting up {', '.join(missing)} in {FOLDER} for the tests with real agents (about 700 MB)\n")
+    sys.stderr.write(f"setting up {', '.join(missing)} in {FOLDER} for the tests with real agents (about 1 GB)\n")
     failed = 0
     with ThreadPoolExecutor(len(missing)) as pool:
         for name, done in [(name, pool.submit(set_up, name)) for name in missing]:

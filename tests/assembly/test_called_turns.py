@@ -15,9 +15,9 @@ from turnscope.model import AgentSpan, Attempt, Event
 SECOND = 10**9
 
 
-def turn(session: str | None, *, caller: int, name: str = "1", trace: int = 1) -> list[Event]:
+def turn(session: str | None, *, caller: int, trace: int = 1, name: str = "1", pair: Pair | None = None) -> list[Event]:
     """The events of one turn that span ``caller`` asked for."""
-    events = Pair().turn(name)
+    events = (pair or Pair()).turn(name)
     for event in events:
         if isinstance(event.body, Attempt):
             event.body = msgspec.structs.replace(
@@ -44,18 +44,19 @@ def after(*steps: list[AgentSpan] | list[Event]) -> dict[int, tuple[str | None, 
 
 @pytest.mark.parametrize("caller", [2, 3], ids=["the model call itself", "its HTTP client's span"])
 def test_a_trace_without_a_session_takes_its_turns_whatever_comes_first(caller: int) -> None:
-    told = [[span(1)], [span(2, 1), span(3, 2)], turn("s", caller=caller)]
+    told = [[span(1)], [span(2, 1, kind="model_call"), span(3, 2)], turn("s", caller=caller)]
     for steps in itertools.permutations(told):
         assert set(after(*steps).values()) == {("s", "turn")}
 
 
 def test_where_turns_of_a_trace_disagree_only_their_callers_take_them() -> None:
+    pair = Pair()
     told = [
         [span(1)],
-        [span(2, 1), span(3, 2)],
-        [span(4, 1)],
-        turn("a", caller=3),
-        turn("b", caller=4, name="2"),
+        [span(2, 1, kind="model_call"), span(3, 2)],
+        [span(4, 1, kind="model_call")],
+        turn("a", caller=3, pair=pair),
+        turn("b", caller=4, name="2", pair=pair),
     ]
     for steps in itertools.permutations(told):
         assert after(*steps) == {1: (None, None), 2: ("a", "turn"), 3: ("a", "turn"), 4: ("b", "turn")}
@@ -67,4 +68,6 @@ def test_what_spans_say_of_themselves_goes_before_what_a_turn_says() -> None:
 
 
 def test_turns_of_other_traces_and_turns_without_a_session_tell_nothing() -> None:
-    assert after([span(1)], turn("s", caller=1, trace=2), turn(None, caller=1, name="2")) == {1: (None, None)}
+    pair = Pair()
+    elsewhere, nobodys = turn("s", caller=1, trace=2, pair=pair), turn(None, caller=1, name="2", pair=pair)
+    assert after([span(1)], elsewhere, nobodys) == {1: (None, None)}

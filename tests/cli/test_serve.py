@@ -181,7 +181,7 @@ def test_a_journal_that_can_take_no_more_is_told_to_senders_and_to_whoever_asks(
         assert sidecar.status().exporter.journal_error == health.text.strip()
         page = httpx.get(f"{url}/metrics", trust_env=False).text
         assert "turnscope_exporter_journal_failed 1.0" in page
-        assert 'turnscope_exporter_requests_refused_total{reason="unavailable"} 1.0' in page
+        assert 'turnscope_exporter_requests_refused_total{reason="unavailable",signal="logs"} 1.0' in page
     finally:
         sidecar.close()
 

@@ -71,7 +71,7 @@ class AgentSpans:
             return
         self._show_below(trace, told.span_id)
         # It may be the HTTP client's span, through which its parent called a turn.
-        for parent in {before, told.parent_span_id} if trace.turns else ():
+        for parent in dict.fromkeys((before, told.parent_span_id)) if trace.turns else ():
             if parent in trace.spans:
                 self._show(trace, trace.spans[parent])
 
@@ -139,7 +139,7 @@ class AgentSpans:
             return Inherited(above, PARENT, span.parent_session_id)
         if trace.agreed is not None:
             return Inherited(trace.agreed, TRACE, span.parent_session_id)
-        if trace.turns and (served := trace.called(span.span_id) or trace.served) is not None:
+        if trace.turns and (served := trace.called(span) or trace.served) is not None:
             return Inherited(served, TURN, span.parent_session_id)
         return Inherited(None, None, span.parent_session_id)
 
@@ -173,6 +173,8 @@ class AgentSpans:
         state = self._state
         while len(state.traces) > self._max_traces:
             self._drop(next(iter(state.traces)))
+        if state.remembered <= self._max_spans:
+            return
         for trace_id in list(state.traces):
             if state.remembered <= self._max_spans:
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from turnscope.model import AgentSpan
+from turnscope.semconv import SpanKind
 
 
 class Inherited(msgspec.Struct, array_like=True):
@@ -50,9 +51,12 @@ class TraceState(msgspec.Struct, kw_only=True):
         sessions = {session for _, session in self.turns.values()}
         return sessions.pop() if len(sessions) == 1 else None
 
-    def called(self, span_id: str) -> str | None:
-        """The session of the turns that this span, or a child of it (its HTTP client's), called; None for several."""
-        callers = {span_id, *self.children.get(span_id, ())}
+    def called(self, span: AgentSpan) -> str | None:
+        """The session of the turns that this span called, a model call also through its children (its HTTP client's);
+        None for several."""
+        callers = {span.span_id}
+        if span.kind == SpanKind.MODEL_CALL:
+            callers.update(self.children.get(span.span_id, ()))
         sessions = {session for caller, session in self.turns.values() if caller in callers}
         return sessions.pop() if len(sessions) == 1 else None
 

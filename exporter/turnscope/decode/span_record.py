@@ -62,9 +62,13 @@ def fields(own: dict[str, Any]) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     for name, kind in _TYPES.items():
         value = own.get(RECORDED + name)
-        if kind is float and isinstance(value, int):
-            value = float(value)
-        if type(value) is not kind or (kind is int and not 0 <= value < MAX_INT):
+        if isinstance(value, str):
+            if kind is str:
+                found[name] = bounded(value)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
-        found[name] = bounded(value) if kind is str else value
+        elif kind is float:
+            found[name] = float(value)
+        elif kind is int and isinstance(value, int) and 0 <= value < MAX_INT:
+            found[name] = value
     return found

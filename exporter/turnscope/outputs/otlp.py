@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import grpc
@@ -106,7 +106,7 @@ class _Grpc:
         self._channel = (
             grpc.secure_channel(target, grpc.ssl_channel_credentials()) if secure else grpc.insecure_channel(target)
         )
-        self._export = self._channel.unary_unary(
+        self._export: Any = self._channel.unary_unary(
             "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
             response_deserializer=ExportTraceServiceResponse.FromString,
         )

@@ -3,9 +3,13 @@ const { createRequire } = require("node:module");
 const need = createRequire(process.env.MODULES);
 const { trace, context, SpanStatusCode } = need("@opentelemetry/api");
 const { NodeTracerProvider, BatchSpanProcessor } = need("@opentelemetry/sdk-trace-node");
+const { detectResources, envDetector } = need("@opentelemetry/resources");
 const { OTLPTraceExporter } = need(`@opentelemetry/exporter-trace-otlp-${process.env.PROTOCOL}`);
 
-const provider = new NodeTracerProvider({ spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())] });
+const provider = new NodeTracerProvider({
+  resource: detectResources({ detectors: [envDetector] }),
+  spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+});
 provider.register();
 const tracer = trace.getTracer("app");
 const { SESSION, CANARY_PROMPT, CANARY_ARGUMENTS, CANARY_RESULT, CANARY_ANSWER } = process.env;
