@@ -35,9 +35,17 @@ TOOL: Final = {
     "type": "function",
     "function": {
         "name": "look_up",
-        "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"about": {"enum": ["the weather in town"]}},
+            "required": ["about"],
+            "additionalProperties": False,
+        },
     },
 }
+ANSWER_TOKENS: Final = 24
+TOOL_TOKENS: Final = 120
+"""Enough for a call of ``TOOL``, which this model's vocabulary spells nearly by letter."""
 GIVE_UP_AFTER: Final = 4
 """Pieces of an answer after which a call is given up."""
 
@@ -123,6 +131,8 @@ class Script:
             await self._work()
             for step in self._rng.sample(steps, len(steps)):
                 asked = await self._call(tool=True)
+                if not asked["asked"]:
+                    raise LiveError("The model was to call a tool, and did not.")
                 asked_at = self._at
                 await self._work()
                 await step()
@@ -184,7 +194,7 @@ class Script:
         body: dict[str, Any] = {
             "model": MODEL_NAME,
             "messages": self._messages,
-            "max_tokens": 24,
+            "max_tokens": TOOL_TOKENS if tool else ANSWER_TOKENS,
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -210,7 +220,7 @@ class Script:
         return said
 
     async def _stream(self, body: dict[str, Any], headers: dict[str, str], *, give_up: bool) -> dict[str, Any]:
-        said: dict[str, Any] = {"content": "", "arguments": "", "first_ns": None}
+        said: dict[str, Any] = {"content": "", "asked": False, "first_ns": None}
         pieces = 0
         async with self._client.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
             if answer.status_code != 200:
@@ -220,14 +230,13 @@ class Script:
                     continue
                 chunk = json.loads(line.removeprefix("data: "))
                 delta = chunk["choices"][0]["delta"] if chunk.get("choices") else {}
-                asked = "".join(c.get("function", {}).get("arguments") or "" for c in delta.get("tool_calls") or [])
-                if not asked and not delta.get("content"):
+                if not delta.get("tool_calls") and not delta.get("content"):
                     continue
                 if said["first_ns"] is None:
                     said["first_ns"] = time.monotonic_ns()
                     self._mark(Part.INPUT_PROCESSING)
                 said["content"] += delta.get("content") or ""
-                said["arguments"] += asked
+                said["asked"] = said["asked"] or bool(delta.get("tool_calls"))
                 pieces += 1
                 if give_up and pieces >= GIVE_UP_AFTER:
                     break

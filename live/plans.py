@@ -14,8 +14,13 @@ from live.stage import Stage
 
 SEED = 7
 SEEDS = range(20)
-AT_ONCE = 4
-"""Sessions of the scripted agent."""
+TOOLS = (
+    *("--enable-auto-tool-choice", "--tool-call-parser", "hermes"),
+    *("--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}'),
+)
+"""With these an engine takes a request that names a tool to call, and its random weights come to an end of the call."""
+AT_ONCE = 1
+"""Sessions of the scripted agent: two cores that are busy otherwise give its own clock the lie."""
 GIVE_UP_S = 30
 """A client of the pair that loses turns waits so long."""
 
@@ -86,7 +91,7 @@ PLANS = (
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.
     Plan(
-        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, arguments=("--tool-call-parser", "hermes")),
+        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, arguments=TOOLS),
         (Phase(_agent), Phase(_restart)),
         to_the_end=False,
     ),
