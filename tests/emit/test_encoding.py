@@ -50,7 +50,7 @@ def test_a_slice_of_long_events_holds_fewer_of_them() -> None:
     few, many = encoded(8 * [attempt(32)]), encoded(8 * [attempt(MAX_LIST)])
     assert len(few[1]) == 1
     assert len(many[1][0].body) > 8 * SLICE_BYTES
-    # Beyond the pauses within its lists, each long event has a slice's of its own.
+    # Beyond the pauses within its lists, each long event has those round a slice of its own.
     assert many[2] - few[2] >= 8 * 2 * (MAX_LIST - 32) // 32 + 7
 
 
