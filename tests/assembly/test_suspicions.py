@@ -6,7 +6,7 @@ import msgspec
 
 from tests.assembly.hosts import B, Host, apart, conversation
 from tests.assembly.run import Run
-from tests.builders import SECOND, D, P, Pair, Process, read
+from tests.builders import MS, SECOND, D, P, Pair, Process, read
 from turnscope.model import Event, Hold
 from turnscope.semconv import Direction, HoldKind, TransferState
 
@@ -93,6 +93,17 @@ def test_a_handle_is_stale_only_when_its_hold_ended_by_more_than_clocks_differ_b
         pair = Pair()
         events = without_d_s_release(pair, two_turns(pair, at_ms=482_000))
         assert Run().feed([*events, *pair.expired("d1", ended_ms)]).wait().turns()["p2"].suspicions == expected
+
+
+def test_across_hosts_a_handle_is_stale_only_past_what_their_comparison_leaves_open() -> None:
+    for extra_ms, expected in ((10, []), (100, ["stale_handle"])):
+        pair = Pair()
+        events = without_d_s_release(pair, two_turns(pair, at_ms=482_000))
+        expired = pair.expired("d1", 481_000 - extra_ms)
+        turn = Run().feed_moved([*events, *expired], apart(pair)).wait().turns()["p2"]
+        assert turn.late_by_error_ns is not None
+        assert 10 * MS < turn.late_by_error_ns < 50 * MS
+        assert turn.suspicions == expected
 
 
 def test_a_failed_load_whose_request_failed_with_it_is_no_suspicion() -> None:

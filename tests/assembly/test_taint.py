@@ -119,6 +119,24 @@ def test_who_shares_only_what_both_texts_have_in_common_finds_it_clean() -> None
     assert (run.turns()["p2"].suspicions, run.turns()["p3"].suspicions) == (["kv_mismatch"], [])
 
 
+@pytest.mark.parametrize("first", ["s", "t"])
+def test_what_two_filed_wrongly_under_one_beginning_is_in_the_cache_as_the_first_had_it(first: str) -> None:
+    pair = Pair()
+    prompt = [*message(1500, salt=3), *text(350, salt=6)]
+    sessions = {"s": 1300, "t": 1340}
+    events = pair.start()
+    for name, parts in sessions.items():
+        at_ms = 5000 if name == first else 6000
+        held = [*prompt[:parts], 7, *prompt[parts + 1 : 1400]]
+        talk = Talk(pair, name)
+        events += flat(talk.turn(f"{name}1", held, first=True))
+        events += flat(talk.turn(f"{name}2", prompt, at_ms=at_ms, given=pair.handle(f"{name}1", 1599)))
+    third = other(pair, "3", at_ms=9000, local=1650, prompt=[*prompt[:1700], *text(1000, salt=4)])
+    turns = Run().feed([*events, *third]).wait().turns()
+    assert turns["ps2"].diverged_after != turns["pt2"].diverged_after
+    assert turns["p3"].diverged_after == turns[f"p{first}2"].diverged_after
+
+
 def test_a_restart_of_the_engine_clears_its_cache() -> None:
     pair = Pair()
     events = flat(poisoned(pair))
