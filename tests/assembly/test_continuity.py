@@ -481,11 +481,13 @@ def test_what_digests_told_stays_known_when_they_are_forgotten(never_came: str, 
     pair = Pair()
     one = Talk(pair).turn("1", SYSTEM, 600, first=True)
     two = Talk(pair, session).turn("2", [*SYSTEM, *answer_of()[400:], *USER], at_ms=5000, given=pair.handle("1", 1599))
-    run = Run(AssemblySettings(digest_bytes=6_000))
+    run = Run(AssemblySettings(digest_bytes=4_000))
     told = [e for e in (*one[1], *two[1]) if not (isinstance(e.body, Digest) and e.body.request_id == never_came)]
     run.feed([*pair.start(), *one[0], *two[0], *told]).wait()
-    before = run.turns()["p2"]
-    run.feed(pair.digests("other", text(40_000), text(100), 30_000))
+    before, known = run.turns()["p2"], set(run.assembler._state.digests)
+    assert len(known) == len(told)
+    run.feed([e for n in range(2) for e in pair.digests(f"other {n}", text(40_000), text(100), 30_000)])
+    assert known.isdisjoint(run.assembler._state.digests)
     run.feed(
         [pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1, duration_ns=1), 31_000)]
     ).wait()

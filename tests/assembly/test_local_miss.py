@@ -91,8 +91,9 @@ def test_what_a_p_had_computed_before_the_session_went_elsewhere_and_came_back_w
     elsewhere.d, elsewhere.dw, elsewhere.proxy = pair.d, pair.dw, pair.proxy
     one = Talk(pair).turn("1", SYSTEM, 600, first=True)
     prompt = [*SYSTEM, *text(600, salt=2)]
-    two = Talk(elsewhere).turn("2", prompt, at_ms=5000)
-    three = Talk(pair).turn("3", [*prompt, *text(100, salt=3)], at_ms=10_000)
+    there = Talk(elsewhere)
+    two = there.turn("2", prompt, at_ms=5000)
+    three = Talk(pair).turn("3", [*prompt, *there.answers["2"], *text(100, salt=3)], at_ms=10_000)
     run = Run().feed([*pair.start(), *(e for turn in (one, two, three) for part in turn for e in part)]).wait()
     assert [run.turns()[name].local_miss for name in ("p2", "p3")] == ["other_worker", "evicted"]
 
