@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tests.assembly.run import Run
-from tests.builders import BLOCK_BYTES, MS, Pair, read, request
+from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, Pair, read, request
 from turnscope.assembly.turns import names_in
 from turnscope.decode import codec
 from turnscope.model import Attempt, Event, Handle, Request
@@ -93,6 +93,29 @@ def test_what_the_given_up_attempt_moved_is_wasted_and_each_attempt_tells_how_it
         assert (first.started_ns or 0) < (second.started_ns or 0)
         assert run.count("wasted_bytes_total", "prefill-0", "reverse_fetch") == 75 * BLOCK_BYTES
         assert (turn.fetched_tokens, turn.fetched_bytes) == (0, None), "and nothing was saved"
+
+
+def test_an_attempt_lasts_from_when_it_went_to_an_engine_to_its_end() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("1", prompt=1000), *retried(pair, same_handle=False, named=True)]
+    for event in events:
+        if isinstance(event.body, Attempt) and event.body.number == 2:
+            event.body.prefill_start_ns = 30 * MS
+    first, second = Run().feed(events).wait(100).turns()["p2"].attempts_made
+    assert (first.started_ns, first.duration_ns) == (EPOCH_NS, 5200 * MS)
+    assert (second.started_ns, second.duration_ns) == (EPOCH_NS + 5430 * MS, 870 * MS)
+
+
+def test_what_was_fetched_for_a_client_that_left_before_its_answer_began_is_wasted() -> None:
+    pair = Pair()
+    left = {"outcome": "cancelled", "error_stage": "prefill"}
+    given = pair.handle("1", 1199)
+    second = pair.turn("2", at_ms=5000, prompt=1250, fetched=1199, given=given, attempt=left)
+    second = [e for e in second if e.emitter not in (pair.d.emitter, pair.dw.emitter)]
+    run = Run().feed([*pair.start(), *pair.turn("1", prompt=1000), *second]).wait(100)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.wasted_bytes) == ("cancelled", "prefill", 75 * BLOCK_BYTES)
+    assert run.count("wasted_bytes_total", "prefill-0", "reverse_fetch") == 75 * BLOCK_BYTES
 
 
 def test_a_fetch_that_was_done_shows_even_where_the_failed_request_sent_no_statistics() -> None:

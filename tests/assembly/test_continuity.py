@@ -12,6 +12,7 @@ from tests.assembly.talk import Talk, message, text
 from tests.builders import KEYS, D, P, Pair, read
 from turnscope import marks
 from turnscope.assembly import AssemblySettings
+from turnscope.assembly.continuity import HISTORY
 from turnscope.marks import LONGEST, Keys
 from turnscope.model import Digest, Engine, Event, Turn
 from turnscope.semconv import Direction, Leg
@@ -354,6 +355,17 @@ def test_a_return_to_an_older_branch_finds_what_that_branch_had_computed() -> No
     assert (turn.diverged_after, turn.reason) == (0, "prefix_diverged")
 
 
+@pytest.mark.parametrize(("between", "found"), [(HISTORY - 1, True), (HISTORY, False)])
+def test_a_prompt_is_compared_with_so_many_turns_before_it_and_no_more(between: int, found: bool) -> None:
+    pair = Pair()
+    talk = Talk(pair)
+    turns = [talk.turn("1", SYSTEM, 600, first=True)]
+    turns += [talk.turn(f"x{n}", message(300, salt=20 + n), at_ms=3000 * (n + 1)) for n in range(between)]
+    turns.append(talk.turn("3", FAITHFUL, at_ms=40_000))
+    run = Run().feed([*pair.start(), *(e for turn in turns for part in turn for e in part)]).wait()
+    assert ((run.turns()["p3"].recomputed_tokens or 0) > 1599 - 16) is found
+
+
 @pytest.mark.parametrize(("missing", "known"), [("d1", False), ("none", True)])
 def test_a_branch_that_cannot_be_compared_leaves_open_what_it_had_computed(missing: str, known: bool) -> None:
     pair = Pair()
@@ -464,17 +476,18 @@ def test_a_late_digest_can_refute_what_lengths_had_suspected() -> None:
     assert run.count("suspicions_withdrawn_total", "kv_mismatch") == 1
 
 
-@pytest.mark.parametrize("never_came", ["none", "d1"])
-def test_what_digests_told_stays_known_when_they_are_forgotten(never_came: str) -> None:
+@pytest.mark.parametrize(("never_came", "session"), [("none", "s"), ("d1", "s"), ("none", "another")])
+def test_what_digests_told_stays_known_when_they_are_forgotten(never_came: str, session: str) -> None:
     pair = Pair()
-    talk = Talk(pair)
-    one = talk.turn("1", SYSTEM, 600, first=True)
-    two = talk.turn("2", [*SYSTEM, *answer_of()[400:], *USER], at_ms=5000, given=pair.handle("1", 1599))
-    run = Run(AssemblySettings(digest_bytes=6_000))
+    one = Talk(pair).turn("1", SYSTEM, 600, first=True)
+    two = Talk(pair, session).turn("2", [*SYSTEM, *answer_of()[400:], *USER], at_ms=5000, given=pair.handle("1", 1599))
+    run = Run(AssemblySettings(digest_bytes=4_000))
     told = [e for e in (*one[1], *two[1]) if not (isinstance(e.body, Digest) and e.body.request_id == never_came)]
     run.feed([*pair.start(), *one[0], *two[0], *told]).wait()
-    before = run.turns()["p2"]
-    run.feed(pair.digests("other", text(40_000), text(100), 30_000))
+    before, known = run.turns()["p2"], set(run.assembler._state.digests)
+    assert len(known) == len(told)
+    run.feed([e for n in range(2) for e in pair.digests(f"other {n}", text(40_000), text(100), 30_000)])
+    assert known.isdisjoint(run.assembler._state.digests)
     run.feed(
         [pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1, duration_ns=1), 31_000)]
     ).wait()

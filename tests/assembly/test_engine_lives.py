@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from tests.assembly.run import Run
-from tests.builders import D, Pair, Process, read
+from tests.builders import SECOND, D, Pair, Process, read
 from turnscope.assembly import AssemblySettings
-from turnscope.model import Event
-from turnscope.semconv import Direction, TransferState
+from turnscope.model import Event, Hold
+from turnscope.semconv import Direction, HoldKind, TransferState
 
 
 def starts(n: int, at_ms: int) -> Event:
@@ -57,6 +57,17 @@ def test_a_flood_of_made_up_ids_takes_no_engine_s_place_that_lives() -> None:
     run.feed([starts(2000, 150_000)])
     assert len(known(run)) == 10
     assert "made-up-2000" in known(run), "the one that has been gone longest made room"
+
+
+def test_what_a_start_held_before_there_was_room_for_its_engine_is_not_lost_by_its_own_beginning() -> None:
+    pair = Pair()
+    other = Process("00000000000000e1", "engine", msgspec.structs.replace(D, id="other", generation="o-1"))
+    stop = msgspec.structs.replace(other.started().body, state="stopping")
+    fresh = Process("00000000000000d1", "engine", msgspec.structs.replace(D, generation="d-2"))
+    early = fresh.say(Hold(request_id="n", kind=HoldKind.HOLD, phase="held", tokens=10, ttl_ns=480 * SECOND), 3000)
+    run = Run(AssemblySettings(max_engines=1)).feed([other.started(1000), early, other.say(stop, 4000)])
+    run.feed([pair.held("d1", 1199, 2000)], at_ms=4500).feed([fresh.beat(5000)]).wait()
+    assert {name: hold.outcome for name, hold in run.holds().items()} == {"d1": "holder_lost"}
 
 
 def test_failed_reads_from_holders_that_nobody_knows_are_not_remembered_for_ever() -> None:

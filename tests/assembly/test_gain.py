@@ -10,6 +10,7 @@ import pytest
 from tests.assembly.run import Run
 from tests.assembly.talk import Talk, message
 from tests.builders import MS, SECOND, D, P, Pair, Process, read
+from turnscope.assembly import counts
 from turnscope.assembly.gain import suspect_tokens
 from turnscope.assembly.rate import ENOUGH
 from turnscope.model import Event, Turn
@@ -151,6 +152,27 @@ def test_without_a_count_a_suspicion_is_of_all_that_was_fetched() -> None:
     assert suspect_tokens(row) == 300
     assert suspect_tokens(msgspec.structs.replace(row, suspect_tokens=None)) == 1000
     assert suspect_tokens(Turn(turn_id="t", started_ns=0, fetched_tokens=1000)) == 0
+
+
+@pytest.mark.parametrize(
+    ("gain", "low", "high", "worth"),
+    [
+        (1, 1, 1, "gained"),
+        (0, 0, 0, "undecided"),
+        (-1, -1, -1, "lost"),
+        (5, 0, 9, "undecided"),
+        (-5, -9, 0, "undecided"),
+    ],
+)
+def test_a_fetch_gained_or_lost_only_if_the_whole_interval_says_so_and_nothing_is_counted_for_0(
+    gain: int, low: int, high: int, worth: str
+) -> None:
+    row = Turn(turn_id="t", started_ns=0, fetched_tokens=1)
+    row = msgspec.structs.replace(row, net_gain_ns=gain, net_gain_low_ns=low, net_gain_high_ns=high)
+    counted = {(add.metric, *add.labels): add.value for add in counts._fetch("p", row)}
+    seconds = {"gain": max(0, gain) / SECOND, "loss": max(0, -gain) / SECOND}
+    expected = {(f"turnscope_fetch_{way}_seconds_total", "p"): value for way, value in seconds.items() if value}
+    assert counted == {("turnscope_fetches_total", "p", worth): 1, **expected}
 
 
 def test_a_fetch_that_failed_is_a_loss_of_its_time() -> None:

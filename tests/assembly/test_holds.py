@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
-from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, SECOND, D, P, Pair, Process, read
+from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, SECOND, D, P, Pair, Process, read, request
 from turnscope.assembly import AssemblySettings
 from turnscope.model import Event, Hold
-from turnscope.semconv import Direction, HoldKind, TransferState
+from turnscope.semconv import Direction, HoldKind, Leg, TransferState
 
 WIDE = msgspec.structs.replace(P, tp_size=8)
 
@@ -214,6 +214,77 @@ def test_a_holder_that_says_goodbye_loses_them_at_once() -> None:
     stop = pair.d.say(msgspec.structs.replace(pair.d.started().body, state="stopping"), 9000)
     run = Run().feed([*twelve_held(pair.d, pair), stop]).wait(6)
     assert run.count("holds_total", "decode-0", "hold", "holder_lost") == 12
+
+
+def test_what_a_holder_had_released_before_it_went_is_not_lost_with_it() -> None:
+    pair = Pair()
+    second = pair.turn("2", at_ms=5000, prompt=1250, fetched=1199, given=pair.handle("1", 1199))
+    stop = pair.d.say(msgspec.structs.replace(pair.d.started().body, state="stopping"), 6000)
+    hold = Run().feed([*pair.start(), *pair.turn("1"), *second, stop]).wait(20).holds()["d1"]
+    assert (hold.outcome, [step for step in hold.steps if step.startswith("lost")]) == ("read", [])
+
+
+def test_a_release_that_was_on_its_way_when_the_holder_ended_counts_as_what_it_was() -> None:
+    pair = Pair()
+    again = Process("00000000000000d1", "engine", msgspec.structs.replace(D, generation="d-2"))
+    second = pair.turn("2", at_ms=19_950, prompt=1250, fetched=1199, given=pair.handle("1", 1199))
+    run = Run().feed([*pair.start(), *pair.turn("1"), *second, again.started(20_000)]).wait(20)
+    assert run.holds()["d1"].outcome == "read"
+
+
+def test_what_is_lost_is_not_held_from_then_on() -> None:
+    pair = Pair()
+    again = Process("00000000000000d1", "engine", msgspec.structs.replace(D, generation="d-2"))
+    run = Run().feed([*twelve_held(pair.d, pair), again.started(20_000)])
+    assert run.sample("held_requests", "decode-0", "hold") == 0
+
+
+@pytest.mark.parametrize("told", [{"pp_size": 2}, {"tp_size": 2}])
+def test_a_hold_ends_with_the_last_rank_s_word_of_all_that_any_of_them_told_of(told: dict[str, int]) -> None:
+    pair = Pair(d=msgspec.structs.replace(D, **told))
+    one, other = (
+        Process(f"00000000000000e{n}", "worker", msgspec.structs.replace(D, rank=n, tp_size=None)) for n in (0, 1)
+    )
+    body = Hold(request_id="d1", kind=HoldKind.HOLD, phase="released", readers_expected=2, readers_seen=2)
+    early = msgspec.structs.replace(body, readers_seen=1)
+    run = Run().feed([*pair.start(), pair.held("d1", 1199, 1000), one.say(early, 2000)])
+    assert run.sample("held_requests", "decode-0", "hold") == 1
+    hold = run.feed([other.say(body, 3000)]).wait().holds()["d1"]
+    assert (hold.held_ns, hold.readers_seen, run.sample("held_requests", "decode-0", "hold")) == (2 * SECOND, 1, 0)
+
+
+def test_a_lease_whose_d_request_was_broken_off_before_it_read_was_aborted() -> None:
+    pair = Pair()
+    events = pair.turn("1", decode_finish="abort", decode={"external_tokens": 0}, attempt={"outcome": "cancelled"})
+    unread = [e for e in events if e.emitter != pair.dw.emitter]
+    assert Run().feed([*pair.start(), *unread]).wait().holds()["p1"].outcome == "aborted"
+
+
+def test_a_hold_is_overdue_once_ten_seconds_past_its_deadline_are_over() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), pair.held("d1", 1199, 0), *pair.beats(485_000), pair.d.beat(490_000)])
+    assert run.sample("held_overdue", "decode-0", "hold") == 0
+    run.feed([pair.d.beat(490_001)])
+    assert run.sample("held_overdue", "decode-0", "hold") == 1
+
+
+def test_a_lease_is_overdue_only_by_the_end_of_its_d_request_which_renews_it() -> None:
+    pair = Pair(proxy=False)
+    events = [e for e in pair.turn("1") if e.emitter == pair.p.emitter]
+    run = Run().feed([*pair.start(), *events, *pair.beats(100_000, 10_000)])
+    assert run.sample("held_overdue", "prefill-0", "lease") == 0, "D may still queue"
+    leg = request("d1", leg=Leg.DECODE, handle_in=pair.p_handle("1", 1000), added_mono_ns=415 * MS)
+    run.feed([pair.d.say(leg, 100_000), *(pair.p.beat(at) for at in range(110_000, 140_000, 10_000))])
+    assert run.sample("held_overdue", "prefill-0", "lease") == 0, "it ended not long ago"
+    run.feed([pair.p.beat(at) for at in range(140_000, 170_000, 10_000)])
+    assert run.sample("held_overdue", "prefill-0", "lease") == 1
+
+
+def test_a_lease_of_a_turn_that_nothing_else_tells_of_is_never_overdue() -> None:
+    pair = Pair()
+    run = Run().feed([*pair.start(), pair.p.say(lease("x", "held"), 0), *pair.beats(200_000, 10_000)])
+    assert run.sample("held_requests", "prefill-0", "lease") == 1
+    assert run.sample("held_overdue", "prefill-0", "lease") == 0
 
 
 def test_an_engine_whose_old_start_still_sends_late_events_stays_restarted() -> None:

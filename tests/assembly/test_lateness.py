@@ -90,11 +90,37 @@ def test_across_hosts_whose_clocks_were_never_compared_it_is_absent() -> None:
 
 
 def test_the_handle_s_own_expiry_serves_where_the_hold_s_begin_was_not_seen() -> None:
-    for expiry_s, late_ns in ((60.0, -5 * SECOND), (None, None), (float("inf"), None), (float("nan"), None)):
+    for expiry_s, late_ns in (
+        (60.0, -5 * SECOND),
+        (0.0, 55 * SECOND),
+        (-1.0, None),
+        (2.0**32, None),
+        (None, None),
+        (float("inf"), None),
+        (float("nan"), None),
+    ):
         pair = Pair()
         given = msgspec.structs.replace(pair.handle("1", 1199), expiry_s=expiry_s)
         events = pair.turn("2", at_ms=55_000 - 60, prompt=1250, fetched=1199, given=given)
         assert Run().feed([*pair.start(), *events]).wait().turns()["p2"].late_by_ns == late_ns
+
+
+def test_of_several_ranks_the_first_that_began_to_read_tells_when_the_handle_was_used() -> None:
+    pair = Pair(d=SHORT)
+    given = pair.handle("1", 1199)
+    second = pair.turn("2", at_ms=10_900, prompt=1250, fetched=1199, given=given)
+    later = read(Direction.REVERSE_FETCH, local="p2", remote=("d", "d1"), started_mono_ns=11_500 * MS)
+    events = [*pair.start(), *pair.turn("1"), pair.pw.say(later, 11_600), *second]
+    assert Run().feed(events).wait().turns()["p2"].late_by_ns == (10_960 - 60_900) * MS
+
+
+def test_without_a_read_it_counts_from_when_the_request_was_scheduled_else_from_when_it_was_accepted() -> None:
+    for scheduled_ms, used_ms in ((10_910, 10_910), (None, 10_900)):
+        pair = Pair(d=SHORT)
+        began = {"scheduled_mono_ns": scheduled_ms * MS if scheduled_ms is not None else None}
+        second = pair.turn("2", at_ms=10_900, prompt=1250, given=pair.handle("1", 1199), prefill=began)
+        turn = Run().feed([*pair.start(), *pair.turn("1"), *second]).wait().turns()["p2"]
+        assert turn.late_by_ns == (used_ms - 60_900) * MS
 
 
 def test_a_turn_that_brought_no_handle_is_late_for_nothing() -> None:

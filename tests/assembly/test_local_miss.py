@@ -86,6 +86,18 @@ def test_a_faithful_turn_on_a_pair_misses_for_its_cause(engine: Engine, local: i
     assert run.count("local_misses_total", run.turns()["p2"].prefill_engine or "", expected) == 1
 
 
+def test_what_a_p_had_computed_before_the_session_went_elsewhere_and_came_back_was_evicted_there() -> None:
+    pair, elsewhere = Pair(CACHING), on(msgspec.structs.replace(CACHING, id="q", generation="q-1"))
+    elsewhere.d, elsewhere.dw, elsewhere.proxy = pair.d, pair.dw, pair.proxy
+    one = Talk(pair).turn("1", SYSTEM, 600, first=True)
+    prompt = [*SYSTEM, *text(600, salt=2)]
+    there = Talk(elsewhere)
+    two = there.turn("2", prompt, at_ms=5000)
+    three = Talk(pair).turn("3", [*prompt, *there.answers["2"], *text(100, salt=3)], at_ms=10_000)
+    run = Run().feed([*pair.start(), *(e for turn in (one, two, three) for part in turn for e in part)]).wait()
+    assert [run.turns()[name].local_miss for name in ("p2", "p3")] == ["other_worker", "evicted"]
+
+
 def test_a_first_turn_misses_nothing() -> None:
     run = second_turn(on(CACHING), local=992)
     assert run.turns()["p1"].local_miss == "none"

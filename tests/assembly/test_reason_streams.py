@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
+from tests.assembly.talk import Talk, message
 from tests.builders import SECOND, D, P, Pair, Process, read
-from turnscope.model import Attempt, Event, Handle, Stuck
+from turnscope.model import Attempt, Event, Handle, Stuck, Turn
 from turnscope.semconv import Direction, Reason, StuckCause, TransferState
 
 OFF_P = msgspec.structs.replace(P, bidirectional=False)
@@ -123,6 +124,44 @@ def test_a_stream_of_events_has_its_reason(expected: Reason) -> None:
     explained = "no" if expected is Reason.UNKNOWN else "yes"
     if run.count("turns_ended_total", "prefill-0", "stuck") == 0:
         assert run.count("turns_explained_total", "both", explained) + run.count("turns_explained_total", "proxy") > 0
+
+
+@pytest.mark.parametrize(("code", "refuses"), [(400, True), (499, True), (500, False), (503, False), (399, False)])
+def test_only_an_answer_of_400_to_499_is_the_frontend_s_refusal(code: int, refuses: bool) -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    body = Attempt(proxy_turn_id="t2", prefill_status=code, status_code=code, outcome="error", error_stage="prefill")
+    (turn,) = Run().feed([*pair.start(), pair.proxy.say(body, 10)]).wait(100).turns().values()
+    assert (turn.reason == Reason.REJECTED_BY_FRONTEND) is refuses
+
+
+def test_by_its_length_alone_a_prompt_goes_on_from_what_was_held_unless_it_is_shorter() -> None:
+    for prompt, reason in ((1199, Reason.HANDLE_NOT_GIVEN), (1198, Reason.PREFIX_DIVERGED)):
+        pair = Pair()
+        events = [*first(pair), *then(pair, prompt=prompt)]
+        assert Run().feed(events).wait().turns()["p2"].reason == reason
+
+
+@pytest.mark.parametrize(
+    ("beyond", "external", "reason"),
+    [(64, 0, "handle_not_given"), (63, 0, "prefix_diverged"), (64, 1, "prefix_diverged")],
+)
+def test_a_prompt_goes_on_from_what_was_held_where_so_much_agrees_beyond_its_hits_as_is_worth_a_fetch(
+    beyond: int, external: int, reason: str
+) -> None:
+    def second(local: int, split: dict[str, int]) -> Turn:
+        pair = Pair()
+        talk, system = Talk(pair), message(1000, salt=1)
+        one = talk.turn("1", system, 600, first=True)
+        prompt = [*system, *talk.answers["1"][:300], *message(300, salt=2)]
+        two = talk.turn("2", prompt, at_ms=5000, local=local, prefill=split)
+        return Run().feed([*pair.start(), *one[0], *one[1], *two[0], *two[1]]).wait().turns()["p2"]
+
+    agrees = second(0, {}).diverged_after
+    assert agrees is not None
+    local = agrees - beyond
+    split = {"external_tokens": external, "computed_tokens": 1600 - local - external}
+    assert second(local, split).reason == reason
 
 
 def test_the_share_of_unknown_reasons_is_counted_by_the_hooks_that_told() -> None:

@@ -159,6 +159,121 @@ def test_what_no_hook_saw_the_cause_of_is_stuck_after_the_limit_at_the_stage_whe
         assert run.count("turns_total") == 0
 
 
+def handed_over(pair: Pair) -> list[Event]:
+    """P has done its part of a turn, and D has what it needs for its own."""
+    prefill = pair.p.say(request("p2", handle_out=pair.p_handle("2", 1000)), 9000)
+    taken = pair.dw.say(read(Direction.HANDOFF, local="d2", remote=("p", "p2"), bytes=1024), 9500)
+    return [*pair.start(), prefill, taken]
+
+
+def given_up(pair: Pair, at_ms: int) -> Event:
+    """D's last word on its part."""
+    handle = pair.p_handle("2", 1000)
+    leg = request("d2", leg=Leg.DECODE, handle_in=handle, finish_reason="abort", added_mono_ns=9000 * MS)
+    return pair.d.say(leg, at_ms)
+
+
+def test_a_request_is_stuck_from_the_heartbeat_on_that_ends_the_limit() -> None:
+    for until_s, number in ((310, 0), (320, 1)):
+        pair = Pair(proxy=False)
+        run = Run().feed([*pair.start(), *beats(pair, 10, until_s, p=("p2", ("p", "p2")))])
+        assert run.sample("turns_open", "stuck") == number
+
+
+def test_one_that_stood_still_at_d_and_was_given_up_is_stuck_and_what_it_had_read_is_wasted() -> None:
+    pair = Pair(proxy=False)
+    events = [*handed_over(pair), *beats(pair, 10, 330, d=("d2", ("p", "p2"))), given_up(pair, 331_000)]
+    run = Run().feed(events).wait(100)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.has_decode, turn.wasted_bytes) == ("stuck", "decode", True, 1024)
+    assert run.count("wasted_bytes_total", "decode-0", "handoff") == 1024
+
+
+def test_one_that_is_missing_from_a_heartbeat_because_it_has_ended_did_not_move() -> None:
+    pair = Pair(proxy=False)
+    events = [*handed_over(pair), *beats(pair, 10, 330, d=("d2", ("p", "p2"))), pair.d.beat(331_000)]
+    run = Run().feed([*events, given_up(pair, 331_100)]).wait(100)
+    assert (run.turns()["p2"].status, run.turns()["p2"].stage) == ("stuck", "decode")
+
+
+def test_one_whose_answer_was_seen_is_not_stuck_whatever_stood_still() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("2"), *beats(pair, 10, 330, d=("d2", ("p", "p2")))]
+    turn = Run().feed([*events, given_up(pair, 331_000)]).wait(100).turns()["p2"]
+    assert (turn.status, turn.stage) == ("ok", None)
+
+
+def test_another_request_of_the_turn_that_moves_does_not_make_it_move() -> None:
+    pair = Pair(proxy=False)
+    turn = ("p", "p2")
+    run = Run().feed([*pair.start(), *beats(pair, 10, 330, p=("p2", turn), d=("d2", turn))])
+    before = run.sample("turns_open", "stuck")
+    run.feed([pair.d.beat(331_000, open=["d2"])])
+    assert (before, run.sample("turns_open", "stuck")) == (1, 1), "p2 was named first, and stands still"
+    run.feed([pair.p.beat(332_000, open=["p2"])])
+    assert run.sample("turns_open", "stuck") == 0
+
+
+def test_a_cause_that_the_hook_saw_stays_when_heartbeats_see_the_request_stand_still_or_move() -> None:
+    pair = Pair(proxy=False)
+    events = [*first_turn(pair), parked(pair), *beats(pair, 10, 330, p=("p2", ("p", "p2")))]
+    run = Run().feed([*events, pair.p.beat(331_000, open=["p2"])]).wait(0)
+    assert (run.turns()["p2"].stuck_cause, run.sample("turns_open", "stuck")) == ("load_failed", 1)
+
+
+def test_a_cause_takes_the_place_of_none_and_the_first_cause_stays() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*first_turn(pair), *beats(pair, 10, 330, p=("p2", ("p", "p2")))]).wait(0)
+    assert run.turns()["p2"].stuck_cause == "unknown"
+    for cause in (StuckCause.LOAD_FAILED, StuckCause.HOST_BUFFER):
+        run.feed([parked(pair, cause, at_ms=331_000)]).wait(0)
+        assert run.turns()["p2"].stuck_cause == "load_failed"
+    assert run.count("stuck_total", "prefill-0", "host_buffer") == 0
+
+
+def test_what_a_decode_engine_alone_has_and_does_not_run_is_no_prefill_that_was_parked() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*pair.start(), *beats(pair, 10, 330, d=("d2", ("d", "d2")))]).wait(1)
+    assert (run.sample("turns_open", "stuck"), run.turns()) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("local", "state"), [("dA", TransferState.DONE), ("d2", TransferState.FAILED)], ids=["another_s", "failed"]
+)
+def test_only_its_own_read_that_was_done_brings_a_request_past_the_handoff(local: str, state: TransferState) -> None:
+    pair = Pair(proxy=False)
+    events = [*pair.start(), pair.p.say(request("p2", handle_out=pair.p_handle("2", 1000)), 9000)]
+    events.append(pair.dw.say(read(Direction.HANDOFF, local=local, remote=("p", "p2"), state=state), 9500))
+    run = Run().feed([*events, *beats(pair, 10, 330, d=("d2", ("p", "p2")))]).wait(1)
+    assert (run.turns()["p2"].status, run.turns()["p2"].stage) == ("stuck", "handoff")
+
+
+def test_one_that_was_said_to_be_parked_and_was_answered_by_d_was_not_although_p_s_word_was_lost() -> None:
+    pair = Pair(proxy=False)
+    leg = request("d2", leg=Leg.DECODE, handle_in=pair.p_handle("2", 1000), added_mono_ns=9000 * MS)
+    turn = Run().feed([*first_turn(pair), parked(pair), pair.d.say(leg, 40_000)]).wait(400).turns()["p2"]
+    assert (turn.status, turn.has_prefill, turn.has_decode) == ("ok", False, True)
+
+
+@pytest.mark.parametrize(
+    ("leg", "handle", "lasted_s", "status"),
+    [
+        (Leg.PREFILL, True, 300, "stuck"),
+        (Leg.PREFILL, False, 301, "cancelled"),
+        (Leg.WHOLE, True, 301, "cancelled"),
+    ],
+    ids=["at_the_limit", "without_a_handle", "no_prefill_engine"],
+)
+def test_only_a_prefill_that_was_to_read_and_waited_for_the_limit_is_taken_for_parked(
+    leg: Leg, handle: bool, lasted_s: int, status: str
+) -> None:
+    pair = Pair(proxy=False)
+    given = pair.handle("1", 1199) if handle else None
+    body = request("p2", leg=leg, prompt=1250, handle_in=given, added_mono_ns=5000 * MS, **NEVER_RUN)
+    events = [*first_turn(pair), pair.p.say(body, 5000 + lasted_s * 1000)]
+    assert Run().feed(events).wait(100).turns()["p2"].status == status
+
+
 def test_one_that_was_counted_before_it_was_found_is_revised() -> None:
     pair = Pair(proxy=False)
     prefill = pair.p.say(request("p2", handle_out=pair.p_handle("2", 1000)), 9000)

@@ -6,9 +6,9 @@ import msgspec
 
 from tests.assembly.hosts import B, Host, apart, conversation
 from tests.assembly.run import Run
-from tests.builders import SECOND, D, P, Pair, Process, read
-from turnscope.model import Event
-from turnscope.semconv import Direction, TransferState
+from tests.builders import MS, SECOND, D, P, Pair, Process, read
+from turnscope.model import Event, Hold
+from turnscope.semconv import Direction, HoldKind, TransferState
 
 
 def two_turns(pair: Pair, *, prompt: int = 1650, fetched: int = 1599, at_ms: int = 5000) -> list[Event]:
@@ -66,6 +66,55 @@ def test_a_handle_of_a_start_that_is_gone_never_passes_as_good() -> None:
     run = Run().feed([*first, again.started(20_000), *second]).wait(100)
     assert run.turns()["p2"].suspicions == ["stale_handle"]
     assert run.holds()["d1"].outcome == "holder_lost"
+
+
+def lease(phase: str) -> Hold:
+    """A word of one of P's ranks on what it keeps for D."""
+    return Hold(request_id="p1", kind=HoldKind.LEASE, phase=phase)
+
+
+def test_a_notice_that_came_twice_for_a_lease_that_was_read_in_time_is_no_suspicion() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("1"), pair.pw.say(lease("late_notice"), 700)]
+    run = Run().feed(events).wait()
+    assert (run.turns()["p1"].suspicions, run.holds()["p1"].late_notices) == ([], 1)
+
+
+def test_that_d_took_over_what_had_lapsed_is_seen_without_its_workers_by_the_tokens_it_did_not_compute() -> None:
+    for external, expected in ((999, ["read_after_release"]), (0, [])):
+        pair = Pair()
+        events = [e for e in pair.turn("1", decode={"external_tokens": external}) if e.emitter.kind != "worker"]
+        words = [pair.pw.say(lease("expired"), 420), pair.pw.say(lease("late_notice"), 500)]
+        assert Run().feed([*pair.start(), *events, *words]).wait().turns()["p1"].suspicions == expected
+
+
+def test_a_handle_is_stale_only_when_its_hold_ended_by_more_than_clocks_differ_before_the_prefill_began() -> None:
+    for ended_ms, expected in ((481_000, []), (480_999, ["stale_handle"])):
+        pair = Pair()
+        events = without_d_s_release(pair, two_turns(pair, at_ms=482_000))
+        assert Run().feed([*events, *pair.expired("d1", ended_ms)]).wait().turns()["p2"].suspicions == expected
+
+
+def test_across_hosts_a_handle_is_stale_only_past_what_their_comparison_leaves_open() -> None:
+    for extra_ms, expected in ((10, []), (100, ["stale_handle"])):
+        pair = Pair()
+        events = without_d_s_release(pair, two_turns(pair, at_ms=482_000))
+        expired = pair.expired("d1", 481_000 - extra_ms)
+        turn = Run().feed_moved([*events, *expired], apart(pair)).wait().turns()["p2"]
+        assert turn.late_by_error_ns is not None
+        assert 10 * MS < turn.late_by_error_ns < 50 * MS
+        assert turn.suspicions == expected
+
+
+def test_a_failed_load_whose_request_failed_with_it_is_no_suspicion() -> None:
+    pair = Pair()
+    failed = {"prefill": {"finish_reason": "error"}, "attempt": {"outcome": "error", "error_stage": "prefill"}}
+    second = pair.turn("2", at_ms=5000, prompt=1650, given=pair.handle("1", 1599), **failed)
+    second = [e for e in second if e.emitter not in (pair.d.emitter, pair.dw.emitter)]
+    body = read(Direction.REVERSE_FETCH, local="p2", remote=("d", "d1"), state=TransferState.FAILED)
+    first = [*pair.start(), *pair.turn("1", prompt=1000, output=600)]
+    turn = Run().feed([*first, *second, pair.pw.say(body, 5110)]).wait(100).turns()["p2"]
+    assert (turn.status, turn.suspicions) == ("error", [])
 
 
 def test_a_failed_load_that_was_answered_although_it_should_have_failed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgspec
@@ -72,6 +73,68 @@ def test_a_local_hit_elsewhere_is_clean(prompt: list[int] | None, local: int, at
     pair = Pair()
     run = Run().feed([*flat(poisoned(pair)), *other(pair, "3", at_ms=at_ms, local=local, prompt=prompt)]).wait()
     assert (run.turns()["p3"].suspicions, run.turns()["p3"].path) == ([], "local_hit")
+
+
+def first_wrong(pair: Pair) -> int:
+    """Where the first beginning ends that only who has the wrong KV shares."""
+    cache = Run().feed(flat(poisoned(pair))).wait().assembler._state.caches["p/p-1"]
+    return min(filed.position for filed in itertools.chain.from_iterable(cache.spoiled.values()))
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["known_before", "known_after"])
+def test_a_hit_finds_what_is_wrong_from_the_first_whole_beginning_on_that_it_reaches(late: bool) -> None:
+    place = first_wrong(Pair())
+    for local, suspicions in ((place, ["kv_mismatch"]), (place - 1, [])):
+        pair = Pair()
+        events, told = poisoned(pair)
+        third = other(pair, "3", at_ms=9000, local=local)
+        run = Run().feed([*events, *third, *([] if late else told)]).wait()
+        if late:
+            run.feed(told, at_ms=40_000).wait()
+        assert run.turns()["p3"].suspicions == suspicions
+
+
+@pytest.mark.parametrize(
+    ("scheduled_ms", "suspicions"), [(5009, []), (5010, []), (5011, ["kv_mismatch"])], ids=["before", "with", "after"]
+)
+def test_a_request_looks_into_the_cache_when_it_is_scheduled_and_not_when_it_ends(
+    scheduled_ms: int, suspicions: list[str]
+) -> None:
+    for at_ms in (4900, 5005):
+        pair = Pair()
+        third = other(pair, "3", at_ms=at_ms, local=1200, prefill={"scheduled_mono_ns": scheduled_ms * MS})
+        turn = Run().feed([*flat(poisoned(pair)), *third]).wait().turns()["p3"]
+        assert turn.suspicions == suspicions
+
+
+def test_who_shares_only_what_both_texts_have_in_common_finds_it_clean() -> None:
+    pair = Pair()
+    system = [*message(200, salt=1), *text(800, salt=7)]
+    edited = [*system[:300], 7, *system[301:], *text(650, salt=2)]
+    talk = Talk(pair)
+    one = talk.turn("1", system, 600, first=True)
+    two = talk.turn("2", edited, at_ms=5000, given=pair.handle("1", 1599))
+    third = other(pair, "3", at_ms=9000, local=512, prompt=[*edited[:260], *text(600, salt=5)])
+    run = Run().feed([*pair.start(), *flat(one), *flat(two), *third]).wait()
+    assert (run.turns()["p2"].suspicions, run.turns()["p3"].suspicions) == (["kv_mismatch"], [])
+
+
+@pytest.mark.parametrize("first", ["s", "t"])
+def test_what_two_filed_wrongly_under_one_beginning_is_in_the_cache_as_the_first_had_it(first: str) -> None:
+    pair = Pair()
+    prompt = [*message(1500, salt=3), *text(350, salt=6)]
+    sessions = {"s": 1300, "t": 1340}
+    events = pair.start()
+    for name, parts in sessions.items():
+        at_ms = 5000 if name == first else 6000
+        held = [*prompt[:parts], 7, *prompt[parts + 1 : 1400]]
+        talk = Talk(pair, name)
+        events += flat(talk.turn(f"{name}1", held, first=True))
+        events += flat(talk.turn(f"{name}2", prompt, at_ms=at_ms, given=pair.handle(f"{name}1", 1599)))
+    third = other(pair, "3", at_ms=9000, local=1650, prompt=[*prompt[:1700], *text(1000, salt=4)])
+    turns = Run().feed([*events, *third]).wait().turns()
+    assert turns["ps2"].diverged_after != turns["pt2"].diverged_after
+    assert turns["p3"].diverged_after == turns[f"p{first}2"].diverged_after
 
 
 def test_a_restart_of_the_engine_clears_its_cache() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnscope.assembly.transport import Traffic, card_bytes, figures, infer
+from turnscope.assembly.nodes import Interval
+from turnscope.assembly.transport import Traffic, card_bytes, figures, infer, total
 from turnscope.semconv import Transport
 
 NIXL = 1_000_000_000
@@ -84,6 +85,19 @@ def test_no_transport_is_named_that_its_counters_do_not_bear_out(
         assert ethernet >= 0.9 * across > 0
     if transport is LOCAL:
         assert across == 0
+
+
+def test_a_card_that_one_look_did_not_measure_is_measured_by_none_of_them_together() -> None:
+    looks = [Interval(0, 10, 5, 7, False, across=3), Interval(10, 20, None, None, False, within=2)]
+    assert total(looks) == traffic(None, None, across=3, within=2)
+    assert total(looks[:1] * 2) == traffic(10, 14, across=6)
+    assert total([]) == traffic(None, None, across=0)
+
+
+def test_a_card_that_began_anew_in_one_look_is_measured_in_part() -> None:
+    whole, partial = Interval(0, 10, 5, 7, False, across=3), Interval(10, 20, 5, 7, True, across=3)
+    assert total([whole, partial]).efa_partial
+    assert not total([whole, whole]).efa_partial
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_a_batch_reaches_a_real_receiver() -> None:
     ("status", "outcome"),
     [
         (grpc.StatusCode.UNAVAILABLE, Outcome.LATER),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, Outcome.LATER),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, Outcome.REFUSED),
         (grpc.StatusCode.INVALID_ARGUMENT, Outcome.REFUSED),
     ],
 )
@@ -47,6 +47,23 @@ def test_what_the_receiver_answers_decides_about_another_try(status: grpc.Status
         sender.close()
     assert found is outcome
     assert status.name in why
+
+
+def test_a_receiver_without_room_is_tried_again_only_if_it_asks_for_that() -> None:
+    with receiving() as receiver:
+        receiver.refuse, receiver.come_back = grpc.StatusCode.RESOURCE_EXHAUSTED, True
+        sender = GrpcSender(Endpoint(f"127.0.0.1:{receiver.port}"))
+        assert sender.send(a_batch(), 5)[0] is Outcome.LATER
+        sender.close()
+
+
+def test_a_batch_that_is_too_large_for_the_receiver_is_refused_and_not_sent_for_ever() -> None:
+    with receiving() as receiver:
+        sender = GrpcSender(Endpoint(f"127.0.0.1:{receiver.port}"))
+        outcome, why = sender.send(bytes(4 * 2**20 + 1), 5)
+        sender.close()
+    assert outcome is Outcome.REFUSED
+    assert "larger than max" in why
 
 
 def test_a_server_that_knows_no_logs_refuses() -> None:

@@ -10,6 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
     LogsServiceServicer,
@@ -19,6 +22,13 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
 from turnscope import semconv
 from turnscope.decode import codec
 from turnscope.model import Event
+
+
+def come_back(seconds: int = 1) -> tuple[str, bytes]:
+    """The trailing metadata of a refusal that says when to try again."""
+    status = Status(code=8)
+    status.details.add().Pack(RetryInfo(retry_delay=Duration(seconds=seconds)))
+    return "grpc-status-details-bin", status.SerializeToString()
 
 
 class Receiver(LogsServiceServicer):  # type: ignore[misc]
@@ -35,6 +45,8 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
         self.raw: list[bytes] = []
         """Every batch as it came."""
         self.refuse: grpc.StatusCode | None = None
+        self.come_back = False
+        """It says with a refusal when it is to be tried again."""
         self.digest_key: str | None = None
         self.asked: set[str] = set()
         self._lock = threading.Lock()
@@ -42,6 +54,8 @@ class Receiver(LogsServiceServicer):  # type: ignore[misc]
 
     def Export(self, request: ExportLogsServiceRequest, context: Any) -> ExportLogsServiceResponse:
         if self.refuse is not None:
+            if self.come_back:
+                context.set_trailing_metadata((come_back(),))
             context.abort(self.refuse, "not now")
         decoded = codec.decode(request)
         with self._lock:

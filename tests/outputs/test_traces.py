@@ -84,6 +84,16 @@ def test_what_is_refused_for_good_is_dropped_and_counted(backend: Backend, count
     assert "says the backend" in exporter.trouble
 
 
+def test_a_request_that_is_too_large_for_the_backend_is_refused_for_good() -> None:
+    with grpc_backend() as backend:
+        backend.refusals = [grpc.StatusCode.RESOURCE_EXHAUSTED]
+        sender = trace_sender(backend.endpoint, {})
+        with pytest.raises(SendFailed, match="RESOURCE_EXHAUSTED") as caught:
+            sender.send(ExportTraceServiceRequest())
+        sender.close()
+    assert not caught.value.retry
+
+
 def test_spans_rejected_in_part_are_told(backend: Backend, counts: Counts) -> None:
     backend.answer.partial_success.rejected_spans = 1
     backend.answer.partial_success.error_message = "too old"

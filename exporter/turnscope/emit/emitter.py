@@ -20,6 +20,7 @@ from turnscope.emit.watch import Job, Watch
 from turnscope.model import EngineState, Event, Heartbeat
 
 BATCH: Final = 64
+"""Events, and fewer where they are long."""
 TAKE: Final = 4
 """Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
@@ -207,8 +208,7 @@ class Emitter:
         self._add(events)
 
     def _add(self, events: list[Event]) -> None:
-        batch = self._encoder.encode(events, observed_ns=time.time_ns())
-        if batch is not None:
+        for batch in self._encoder.encode(events, observed_ns=time.time_ns()):
             self.outbox.add(batch)
             self._pause()
 

@@ -7,14 +7,11 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 from turnscope import semconv
+from turnscope.decode.refusals import asks_again
 from turnscope.emit.secret import Secret
 from turnscope.emit.settings import Endpoint
 
 _METHOD: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
-_TRANSIENT: Final = frozenset(
-    {"CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"}
-)
-"""Statuses after which OTLP asks senders to try again."""
 
 
 class Outcome(Enum):
@@ -60,8 +57,8 @@ class GrpcSender:
                 _, call = self._call.with_call(body, timeout=timeout_s, metadata=((semconv.DIGEST_KEY, known),))
                 self._secret.answered(dict(call.trailing_metadata() or ()).get(semconv.DIGEST_KEY))
         except grpc.RpcError as error:
-            name = error.code().name
-            return (Outcome.LATER if name in _TRANSIENT else Outcome.REFUSED), f"{name}: {error.details()}"
+            outcome = Outcome.LATER if asks_again(error) else Outcome.REFUSED
+            return outcome, f"{error.code().name}: {error.details()}"
         except Exception as error:
             return Outcome.LATER, repr(error)
         return Outcome.SENT, ""

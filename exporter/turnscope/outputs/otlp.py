@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from turnscope.decode.refusals import asks_again
 from turnscope.model import shown
 
 TIMEOUT_S: Final = 10.0
@@ -23,17 +24,6 @@ _HOST: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+")
 """A name, or an IP address; as ``urlsplit`` gives it."""
 _GRPC_PORT: Final = 4317
 _HTTP_PORT: Final = 4318
-_RETRY_GRPC: Final = frozenset(
-    {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.CANCELLED,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.OUT_OF_RANGE,
-        grpc.StatusCode.DATA_LOSS,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-    }
-)
 _RETRY_HTTP: Final = frozenset({429, 502, 503, 504})
 
 
@@ -119,9 +109,8 @@ class _Grpc:
         try:
             answer = self._export(body, timeout=TIMEOUT_S, metadata=self._metadata, compression=grpc.Compression.Gzip)
         except grpc.RpcError as error:
-            code = error.code()
-            text = f"{self._target} answered {code.name} over gRPC: {error.details()}"
-            raise (SendLater if code in _RETRY_GRPC else SendFailed)(text) from None
+            text = f"{self._target} answered {error.code().name} over gRPC: {error.details()}"
+            raise (SendLater if asks_again(error) else SendFailed)(text) from None
         return answer.partial_success.rejected_spans, answer.partial_success.error_message
 
     def close(self) -> None:
