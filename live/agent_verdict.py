@@ -40,14 +40,16 @@ def _inferred(session: Session, turns: list[Turn]) -> Iterable[str]:
     """With the proxy alone: model calls as they were; each wait is at least what it was, at most what was between the
     model calls."""
     told, true = _told(session, turns, []), session.parts
-    work = true[Part.APPLICATION_WORK]
-    yield from _between(
-        Part.TOOL_WAIT, _ns(told, Part.TOOL_WAIT), true[Part.TOOL_WAIT], session.between_calls_ns, "alone"
-    )
-    user = true[Part.USER_WAIT]
-    yield from _between(Part.USER_WAIT, _ns(told, Part.USER_WAIT), user, user + work, "alone")
+    most = {
+        Part.TOOL_WAIT: session.between_calls_ns,
+        Part.USER_WAIT: true[Part.USER_WAIT] + true[Part.APPLICATION_WORK],
+    }
+    # A call reaches the proxy after it was made, and leaves it before it has come: that is in the waits around it.
+    way = NEAR_NS * session.model_calls
+    for part, at_most in most.items():
+        yield from _between(part, _ns(told, part), true[part], at_most + way, "alone")
     # Between a call that was given up and the same one again nothing else can have been.
-    if told.application_work_ns > NEAR_NS:
+    if told.application_work_ns > way:
         yield "application work is told apart without spans, which nobody can"
 
 
