@@ -54,6 +54,8 @@ class Session(msgspec.Struct, kw_only=True):
     """What one scripted session came to, by the agent's own clock."""
 
     session_id: str
+    configuration: str
+    """Of the pair."""
     seed: int
     started_ns: int
     ended_ns: int = 0
@@ -93,14 +95,14 @@ async def instrumented(endpoint: str) -> AsyncIterator[Tracer]:
         await asyncio.to_thread(provider.shutdown)
 
 
-async def sessions(url: str, endpoint: str, seeds: range, *, at_once: int) -> list[Session]:
-    """Hold one session for each seed through the proxy at ``url``."""
+async def sessions(configuration: str, url: str, endpoint: str, seeds: range, *, at_once: int) -> list[Session]:
+    """Hold one session for each seed through the proxy at ``url`` of the pair ``configuration``."""
     turn = asyncio.Semaphore(at_once)
     async with httpx.AsyncClient(base_url=url, timeout=180) as client, instrumented(endpoint) as tracer:
 
         async def one(seed: int) -> Session:
             async with turn:
-                return await Script(seed, client, tracer).run()
+                return await Script(configuration, seed, client, tracer).run()
 
         return list(await asyncio.gather(*(one(seed) for seed in seeds)))
 
@@ -108,12 +110,17 @@ async def sessions(url: str, endpoint: str, seeds: range, *, at_once: int) -> li
 class Script:
     """One session while it is held."""
 
-    def __init__(self, seed: int, client: httpx.AsyncClient, tracer: Tracer) -> None:
+    def __init__(self, configuration: str, seed: int, client: httpx.AsyncClient, tracer: Tracer) -> None:
         self._rng = random.Random(seed)
         self._client = client
         self._tracer = tracer
         self._messages: list[dict[str, Any]] = [{"role": "system", "content": f"{CANARY} {text(f'agent {seed}', 120)}"}]
-        self._seen = Session(session_id=f"agent-{seed}-{self._rng.getrandbits(24):06x}", seed=seed, started_ns=0)
+        self._seen = Session(
+            session_id=f"agent-{seed}-{self._rng.getrandbits(24):06x}",
+            configuration=configuration,
+            seed=seed,
+            started_ns=0,
+        )
         self._at = 0
 
     async def run(self) -> Session:

@@ -70,7 +70,7 @@ def _restart(stage: Stage) -> None:
 
 def _agent(stage: Stage) -> None:
     stage.say(f"{stage.config.name}: {len(SEEDS)} sessions of a scripted agent")
-    held = agent.sessions(stage.url, stage.sidecar.endpoint, SEEDS, at_once=AT_ONCE)
+    held = agent.sessions(stage.config.name, stage.url, stage.sidecar.endpoint, SEEDS, at_once=AT_ONCE)
     stage.result.scripted += asyncio.run(held)
 
 

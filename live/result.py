@@ -92,5 +92,5 @@ class Result:
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
         self.verdict.problems += agent_verdict.judge(self.scripted, self.known)
-        self.stored_unknown = unknown_of(hooked, stored)
+        self.stored_unknown = unknown_of(hooked, self.scripted, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)

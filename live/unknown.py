@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from live.agent import Session
 from live.driver import TurnTruth
 from live.verdict import Row
 from turnscope.semconv import Reason
@@ -19,12 +20,13 @@ class Share(NamedTuple):
     unknown: int
 
 
-def unknown_of(truth: Iterable[TurnTruth], stored: Sequence[Row]) -> dict[str, Share]:
-    """By configuration, of the turns in ``truth``."""
+def unknown_of(truth: Iterable[TurnTruth], scripted: Iterable[Session], stored: Sequence[Row]) -> dict[str, Share]:
+    """By configuration, of the turns in ``truth`` and of the scripted agent's."""
     configurations = {turn.traceparent.split("-")[1]: turn.configuration for turn in truth}
+    configurations |= {name: session.configuration for session in scripted for name in session.conversations}
     found: dict[str, Share] = {}
     for row in stored:
-        name = configurations.get(str(row["caller_trace_id"]))
+        name = configurations.get(str(row["caller_trace_id"])) or configurations.get(str(row["session_id"]))
         if name is not None and row["has_attempt"] and (row["has_prefill"] or row["has_decode"]):
             share = found.get(name, Share(0, 0))
             found[name] = Share(share.turns + 1, share.unknown + (row["reason"] == Reason.UNKNOWN))

@@ -29,6 +29,7 @@ def session(**changes: Any) -> Session:
     )
     values: dict[str, Any] = {
         "session_id": "s1",
+        "configuration": "x",
         "seed": 0,
         "started_ns": NOON,
         "ended_ns": NOON + 1000 * MS,
