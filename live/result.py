@@ -74,6 +74,8 @@ class Result:
     @property
     def known(self) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
         """Turns and spans of the scripted sessions, by session."""
+        if not self.scripted:
+            return {}
         with contextlib.closing(StoreReader(str(self.store))) as reader:
             return reader.known([session.session_id for session in self.scripted])
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from live import router_setup, trials
+from live import agent_verdict, router_setup, trials
 from live.conversations import Tells, conversations
 from live.fronts import PROXY_SCRIPT, Front
-from live.plans import PLANS
+from live.plans import PLANS, SEEDS
 from live.result import Result
 from live.run import run
 from live.trials import APART, TOGETHER, TRIALS
@@ -95,6 +95,12 @@ def test_what_cards_count_while_the_pair_moves_kv_says_what_carried_it(result: R
     assert [done.trial for done in result.trials] == list(TRIALS)
     assert list(trials.judge(result.trials, result.views)) == []
     assert all(done.windows.keys() == result.views.keys() == {TOGETHER, APART} for done in result.trials)
+
+
+def test_where_a_scripted_agents_time_went_is_told_as_it_timed_itself(result: Result) -> None:
+    """By its spans each part, and by the proxy alone within the bounds that are stated."""
+    assert [session.seed for session in result.scripted] == list(SEEDS)
+    assert list(agent_verdict.judge(result.scripted, result.known)) == []
 
 
 def test_the_loopback_itself_never_says_efa(result: Result) -> None:
