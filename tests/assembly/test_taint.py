@@ -12,6 +12,7 @@ from tests.assembly.run import Run
 from tests.assembly.talk import Talk, message, text
 from tests.builders import MS, D, P, Pair, Process, read
 from turnscope.assembly import taint
+from turnscope.assembly.turns import hold_id
 from turnscope.model import Attempt, Event, Request
 from turnscope.semconv import Direction, Leg, TransferState
 
@@ -251,6 +252,34 @@ def test_what_was_inferred_stays_when_its_source_is_forgotten() -> None:
     assert "p/p-1" not in run.assembler._state.caches
     late = read(Direction.HANDOFF, local="d3", remote=("p", "p3"), bytes=1)
     run.feed([pair.dw.say(late, 320_000)]).wait()
+    turn = run.turns()["p3"]
+    assert (turn.revision, turn.suspicions, turn.mismatch_evidence) == (2, ["kv_mismatch"], "inferred")
+
+
+def test_what_was_inferred_of_d_s_own_hit_stays_when_d_has_started_anew() -> None:
+    pair = Pair()
+    events = other(pair, "3", at_ms=9000, local=0)
+    for event in events:
+        if isinstance(event.body, Request) and event.body.leg is Leg.DECODE:
+            event.body.local_hit_tokens, event.body.external_tokens = 1200, 99
+    run = Run().feed([*flat(poisoned(pair)), *events]).wait()
+    again = Process("00000000000000b9", "engine", msgspec.structs.replace(D, generation="d-2"))
+    run.feed([again.started(60_000), *pair.beats(180_000)]).wait(120)
+    assert "d/d-1" not in run.assembler._state.caches
+    run.feed([pair.pw.say(read(Direction.REVERSE_FETCH, local="p3", remote=("d", "d9")), 320_000)]).wait()
+    turn = run.turns()["p3"]
+    assert (turn.revision, turn.suspicions, turn.suspect_tokens) == (2, ["kv_mismatch"], 0)
+
+
+def test_what_was_inferred_of_a_hold_stays_when_the_turn_that_left_it_is_forgotten() -> None:
+    pair = Pair()
+    answer = message(200, salt=100 + ord("2"))
+    given = pair.handle("2", len(EDITED) + 199)
+    three = Talk(pair).turn("3", [*EDITED, *answer, *text(60, salt=6)], at_ms=1_800_000, given=given)
+    run = Run().feed([*flat(poisoned(pair)), *flat(three), *pair.beats(3_720_000)]).wait(1)
+    assert hold_id(given) not in run.assembler._state.wrong_holds
+    late = read(Direction.HANDOFF, local="d3", remote=("p", "p3"), bytes=1)
+    run.feed([pair.dw.say(late, 3_730_000)]).wait()
     turn = run.turns()["p3"]
     assert (turn.revision, turn.suspicions, turn.mismatch_evidence) == (2, ["kv_mismatch"], "inferred")
 
