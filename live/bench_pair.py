@@ -1,8 +1,8 @@
 """What watching costs a real pair: throughput and TTFT with the hooks on, and with vLLM's own traces, over neither.
 
-Two pairs are up at the same time, one plain and one watched, and take turns at the same work: the one whose turn it is
-not is stopped (SIGSTOP) with its whole process group, since an idle vLLM spins. A block is one run of each, in random
-order, close together, so that slow drift of the machine divides out; the interval comes from the blocks.
+Two pairs are up at the same time, one plain and one watched, and take turns at the same work. A block is one run of
+each, in random order, close together, so that slow drift of the machine divides out; the interval comes from the
+blocks. The pair that waits for its turn takes a few percent of a core, whichever it is (``live_gentle_wait``).
 
 What receives events and spans only acknowledges them, as a sidecar elsewhere would: two cores are not enough for both.
 """
@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import random
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -31,10 +29,10 @@ from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
 from live.fronts import Front, running_front
 from live.sink import sink
 
-BLOCKS = 14
+BLOCKS = 30
 CONVERSATIONS = 6
 """At the same time; each has ``TURNS`` turns, one after the other."""
-TURNS = 3
+TURNS = 6
 OUTPUT_TOKENS = 40
 FOLDER = setup.ROOT / "build" / "bench-pair"
 MODEL = setup.ROOT / "build" / "pair-model"
@@ -82,17 +80,9 @@ def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:
                     pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
                     proxy = running_front(Front.HOOKED, pair, logs / "proxy.log", endpoint=proxy_hook)
                     url = stack.enter_context(proxy)
-                    stack.callback(_signal, pair, signal.SIGCONT)
                     contenders.append(Contender(pair, url))
-                    _signal(pair, signal.SIGSTOP)
                 found += _compare(watched.name, contenders[0], contenders[1], blocks, target, say)
     return found
-
-
-def _signal(pair: Pair, number: signal.Signals) -> None:
-    for engine in pair.engines:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(engine.process.pid, number)
 
 
 def _compare(
@@ -138,32 +128,17 @@ def _row(name: str, found: Ratio, n: int, target: float | None, more: str) -> Ro
 
 
 def _run(contender: Contender, seed: str) -> Run:
-    """Let this pair alone run, and do the work once."""
-    _signal(contender.pair, signal.SIGCONT)
-    try:
-        return asyncio.run(_work(contender.url, seed))
-    finally:
-        _signal(contender.pair, signal.SIGSTOP)
+    """Do the work once."""
+    return asyncio.run(_work(contender.url, seed))
 
 
 async def _work(url: str, seed: str) -> Run:
     async with httpx.AsyncClient(base_url=url, timeout=120) as client:
-        await _wake(client)
         started = time.perf_counter()
         talks = [_talk(client, f"{seed} {n}") for n in range(CONVERSATIONS)]
         ttfts = [ttft for talk in await asyncio.gather(*talks) for ttft in talk]
         seconds = time.perf_counter() - started
     return Run(CONVERSATIONS * TURNS * OUTPUT_TOKENS / seconds, fmean(ttfts))
-
-
-async def _wake(client: httpx.AsyncClient) -> None:
-    """Until a request goes through: connections that were idle while the engines were stopped break once."""
-    for _ in range(20):
-        with contextlib.suppress(httpx.HTTPError, LiveError):
-            await _turn(client, None, [{"role": "user", "content": "Are you there? " * 8}], 4)
-            return
-        await asyncio.sleep(0.25)
-    raise LiveError(f"The pair behind {client.base_url} does not answer after it was let go on; see {FOLDER}.")
 
 
 async def _talk(client: httpx.AsyncClient, name: str) -> list[float]:
