@@ -121,7 +121,7 @@ def _all(*changes: Change) -> Change:
     return change
 
 
-def _window(silent_s: float = 1.0, **values: Any) -> Change:
+def _window(silent_s: float = 1.0, collector: str = "", **values: Any) -> Change:
     """A node with one window of transfers."""
     window = FabricWindow(
         **{
@@ -137,7 +137,14 @@ def _window(silent_s: float = 1.0, **values: Any) -> Change:
     )
 
     def change(status: SystemStatus) -> None:
-        node = FabricStatus(node="node-a", silent_s=silent_s, efa_devices=1, ethernet_devices=1, windows=[window])
+        node = FabricStatus(
+            node="node-a",
+            collector=collector,
+            silent_s=silent_s,
+            efa_devices=1,
+            ethernet_devices=1,
+            windows=[window],
+        )
         status.assembly.fabric = [node]
 
     return change
@@ -481,6 +488,7 @@ def test_a_finding_fires_on_its_cause_and_not_just_before_it(
 def test_of_a_recording_however_young_neither_silence_nor_clocks_nor_versions_are_judged() -> None:
     status = healthy_status()
     _replay("engine", "proxy", age_s=90.0)(status)
+    _window(silent_s=400.0, collector=_source(status, "engine").emitter.id)(status)
     (found,) = findings(status)
     assert (found.check, found.where) == ("replayed", "host-d, host-p, host-x")
     assert "a recording, 2 minutes old when it came" in found.what

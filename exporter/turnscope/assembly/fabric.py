@@ -203,6 +203,7 @@ class Fabric:
         return [
             FabricStatus(
                 node=node.node,
+                collector=node.emitter_id,
                 silent_s=max(0, now_ns - node.last_ns) / _NS,
                 efa_devices=node.efa_devices,
                 ethernet_devices=node.ethernet_devices,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
+from turnscope.measures.recorded import recorded
 from turnscope.model import FabricStatus, FabricWindow, SystemStatus
 from turnscope.semconv import Role, Transport
 
@@ -79,9 +80,10 @@ def same_host_slow_read_path(status: SystemStatus) -> Iterator[Finding]:
 
 
 def cards_not_looked_at(status: SystemStatus) -> Iterator[Finding]:
-    """A collector that stopped: transports are unknown from then on."""
+    """A collector that stopped: transports are unknown from then on. Of a recording's nobody expects another look."""
+    past = recorded(status)
     for node in status.assembly.fabric:
-        if node.silent_s > LOOKED_S:
+        if node.silent_s > LOOKED_S and node.collector not in past:
             yield Finding(
                 severity=Severity.WARNING,
                 check="cards_not_looked_at",

@@ -109,6 +109,8 @@ class FabricStatus(msgspec.Struct, kw_only=True):
     """The cards of one node."""
 
     node: str
+    collector: str = ""
+    """Id of the emitter that looks at them."""
     silent_s: float
     """Since the last look at them."""
     efa_devices: int
