@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.server
+import threading
 import time
 
 import pytest
@@ -174,3 +176,33 @@ def test_looking_goes_on_until_it_is_stopped() -> None:
     finally:
         watch.stop()
     assert {s.labels[0] for s in asked} == {"d", "p"}
+
+
+def test_figures_without_an_end_are_passed_over() -> None:
+    page = "vllm:num_requests_waiting +Inf\nvllm:num_preemptions_total +Inf\nvllm:num_requests_running 1\n"
+    assert read(page) == {("turnscope_engine_requests_running", "0"): 1}
+
+
+def test_an_engine_that_drips_its_page_is_given_up() -> None:
+    done = threading.Event()
+
+    class Drip(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            while not done.wait(0.02):
+                self.wfile.write(b"#")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Drip) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(Unreadable, match="did not come within"):
+                fetch(f"http://127.0.0.1:{server.server_port}", timeout_s=0.3)
+        finally:
+            done.set()
+            server.shutdown()
+            thread.join()

@@ -35,7 +35,7 @@ def assets(
     try:
         for name, text in found.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise Sorry(f"{folder} cannot be written ({error.strerror}): choose another folder") from None
     for top in FOLDERS:

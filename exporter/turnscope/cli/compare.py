@@ -13,6 +13,7 @@ from rich.table import Table
 from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
+from turnscope.cli.terminal import Terminal
 from turnscope.measures.runs import Bucket, RunTurn, Side, side_by_side
 from turnscope.model import shown
 from turnscope.store import StoreError, StoreReader
@@ -40,7 +41,7 @@ def compare(
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(as_json(names, buckets)), indent=1))
     else:
-        show(Console(markup=False, highlight=False), names, buckets)
+        show(Terminal(), names, buckets)
 
 
 def read(url: str, names: Sequence[str]) -> list[list[RunTurn]]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from turnscope.cli.arguments import http_address
 from turnscope.cli.errors import Sorry
+from turnscope.cli.terminal import Terminal
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.findings import findings
 from turnscope.measures.recorded import recorded
@@ -130,5 +131,5 @@ def doctor(
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode({"findings": found, "status": status}), indent=1))
     else:
-        show(status, found, Console(markup=False))
+        show(status, found, Terminal(highlight=True))
     raise typer.Exit(1 if any(f.severity is not Severity.NOTE for f in found) else 0)

@@ -16,6 +16,7 @@ from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import StoreOption, opened
 from turnscope.cli.session_words import PARTS, duration, share
+from turnscope.cli.terminal import Terminal
 from turnscope.model import SessionSummary, shown
 from turnscope.semconv import Part, TaskOutcome
 from turnscope.store import summaries
@@ -208,7 +209,7 @@ def sessions(
         )
         all_of = reader.summed(where, newer)
         latencies = reader.latencies(where, newer) if latency else []
-    console = Console(markup=False, highlight=False)
+    console = Terminal()
     if as_json:
         out: dict[str, Any] = {"total": total, "not_summed_up": left, "sums": all_of}
         out |= {"latencies": latencies} if latency else {"sessions": found}

@@ -16,6 +16,7 @@ from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import StoreOption, opened
 from turnscope.cli.session_words import OUTCOMES, PARTS, duration, share
 from turnscope.cli.sessions import FRESH
+from turnscope.cli.terminal import Terminal
 from turnscope.measures.forest import newest
 from turnscope.measures.sessions import Session, summarise
 from turnscope.model import AgentSpan, SessionSummary, Task, Turn, shown
@@ -230,4 +231,4 @@ def show(
         out = {"summary": found.summary, "segments": found.segments, "turns": turns, "spans": spans}
         typer.echo(msgspec.json.format(msgspec.json.encode(out), indent=1))
     else:
-        show_session(found, turns, Console(markup=False, highlight=False), count)
+        show_session(found, turns, Terminal(), count)

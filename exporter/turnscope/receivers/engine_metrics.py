@@ -6,7 +6,9 @@ An engine that cannot be read is shown as such, and what it had said before is n
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -19,6 +21,7 @@ from turnscope.model import Count, Sample
 _LOG: Final = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
+"""For the whole page, however it drips."""
 MAX_RANKS: Final = 64
 """Data-parallel engines behind one address that are told apart."""
 MAX_BYTES: Final = 8 * 2**20
@@ -50,7 +53,7 @@ def read(page: str) -> Values:
         for family in text_string_to_metric_families(page):
             for sample in family.samples:
                 ours = _TOTAL if sample.name == PREEMPTIONS else GAUGES.get(sample.name)
-                if ours is not None and sample.value >= 0:
+                if ours is not None and 0 <= sample.value < math.inf:
                     found[ours, _rank(sample.labels.get("engine", "0"))].append(sample.value)
     except ValueError as error:
         raise Unreadable(f"its page is not in Prometheus' format: {error}") from None
@@ -75,6 +78,7 @@ def _names(target: str, values: Values) -> dict[str, str]:
 def fetch(url: str, *, timeout_s: float = TIMEOUT_S) -> str:
     """The page at ``url``. Raises ``Unreadable``."""
     body = bytearray()
+    until = time.monotonic() + timeout_s
     try:
         with httpx.stream("GET", url, timeout=timeout_s, trust_env=False) as answer:
             if answer.status_code != 200:
@@ -83,6 +87,8 @@ def fetch(url: str, *, timeout_s: float = TIMEOUT_S) -> str:
                 body += chunk
                 if len(body) > MAX_BYTES:
                     raise Unreadable(f"its page is longer than {MAX_BYTES} bytes")
+                if time.monotonic() > until:
+                    raise Unreadable(f"its page did not come within {timeout_s:g} s")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unreadable(f"it cannot be reached: {error}") from None
     return body.decode(errors="replace")
@@ -126,7 +132,7 @@ class EngineMetrics:
         """Look no more."""
         self._stop.set()
         for thread in self._threads:
-            thread.join()
+            thread.join(2 * TIMEOUT_S)  # an engine that drips its head may hold one longer
 
     @property
     def troubles(self) -> list[str]:
