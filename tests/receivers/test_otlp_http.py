@@ -105,6 +105,15 @@ def test_k40_of_three_spans_in_json_the_one_with_a_30_digit_trace_id_is_rejected
     assert receiver.counted["spans_rejected_total", "bad_id"] == 1
 
 
+@pytest.mark.parametrize("field", ["attributes", "status", "events"])
+@pytest.mark.parametrize("value", [7, "text", [7]])
+def test_a_span_whose_field_has_another_shape_costs_no_other(receiver: Receiver, field: str, value: Any) -> None:
+    answer = receiver.post(body(plain(1), plain(2, **{field: value}), plain(3)), JSON)
+    assert answer.status_code == 200
+    assert [span.span_id for span in receiver.spans] == [f"{1:016x}", f"{3:016x}"]
+    assert receiver.counted["spans_rejected_total", "unreadable"] == 1
+
+
 GZIP = {"Content-Encoding": "gzip"}
 
 

@@ -68,7 +68,8 @@ EXPORTER = (
         name="turnscope_exporter_spans_without_end_total",
         kind=Kind.COUNTER,
         unit="spans",
-        help="Spans taken in that had no end or ended before they started: how long they took is unknown.",
+        help="Spans taken in that had no end, or one before their start or a month after it: how long they took is "
+        "unknown.",
         diagnostic=True,
     ),
     Metric(

@@ -59,7 +59,7 @@ def spans(content: Json) -> DecodedSpans:
             resource = _resource(block.get("resource") or {})
             for scope in _items(block, "scopeSpans"):
                 for span in _items(scope, "spans"):
-                    _take(span, resource, out)
+                    _take_one(span, resource, out)
     except (AttributeError, TypeError):
         raise _misshapen("spans") from None
     return out
@@ -127,6 +127,13 @@ def _resource(resource: Json) -> Values:
         except json_format.ParseError:
             continue
     return values(found)
+
+
+def _take_one(span: Json, resource: Values, out: DecodedSpans) -> None:
+    try:
+        _take(span, resource, out)
+    except (AttributeError, TypeError):
+        out.rejected.append(("unreadable", "a field of it is not of the type that OTLP gives it"))
 
 
 def _take(span: Json, resource: Values, out: DecodedSpans) -> None:

@@ -25,6 +25,8 @@ Values = dict[str, Any]
 """Attribute to its value: text, number or bool, or of a list the first."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:\-]{1,64}")
+LONGEST_SPAN_NS: Final = 31 * 86_400 * 1_000_000_000
+"""An end later than this after the begin is a broken clock's: one such span would be all of a period's time."""
 _LONGEST: Final = 200
 """Characters of a name of a service, an agent, a tool or a model."""
 _STATUS: Final = {1: "ok", 2: "error"}
@@ -46,7 +48,7 @@ class DecodedSpans(msgspec.Struct):
     rejected: list[tuple[str, str]]
     """Reason and sentence of each span that was not taken in."""
     without_end: int = 0
-    """Spans taken in whose end was missing or before their begin: they are kept without one."""
+    """Spans taken in whose end was missing, before their begin or a month after it: they are kept without one."""
 
     def take(self, span: Span, resource: Values) -> None:
         """Read one span."""
@@ -103,7 +105,7 @@ def read(span: Span, resource: Values) -> AgentSpan:
         "span_id": span_id,
         "parent_span_id": _parent(span.parent_span_id),
         "started_ns": started_ns,
-        "ended_ns": ended_ns if ended_ns >= started_ns else None,
+        "ended_ns": ended_ns if started_ns <= ended_ns <= started_ns + LONGEST_SPAN_NS else None,
         "status": _STATUS.get(span.status.code, "unset"),
     }
     own = values(span.attributes)

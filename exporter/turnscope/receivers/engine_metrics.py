@@ -141,7 +141,10 @@ class EngineMetrics:
 
     def _run(self, name: str) -> None:
         while True:
-            self.look(name)
+            try:
+                self.look(name)
+            except Exception:
+                _LOG.exception("the metrics of %s could not be looked at", name)
             if self._stop.wait(self._every_s):
                 return
 
