@@ -96,7 +96,7 @@ def settle(running: Sidecar, say: Callable[[str], None], *, patience_s: float) -
         if quiet_since is not None and now - quiet_since > QUIET_S:
             return 0
         if open_turns and now > started + GRACE_S and not told:
-            say(f"{open_turns} turns lack a part, as a rule on purpose: they are counted after a minute")
+            say(f"{open_turns} turns are incomplete (a client left, a load failed): they are counted after a minute")
             told = True
         time.sleep(0.25)
     return running.status().assembly.open_turns
