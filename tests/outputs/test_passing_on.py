@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from turnscope.outputs import passing_on
+from turnscope.outputs import outbox
 from turnscope.outputs.otlp import SendFailed, SendLater
 from turnscope.outputs.passing_on import PassingOn
 
@@ -73,7 +73,7 @@ def test_requests_are_sent_on_in_their_order_as_they_were_and_json_as_protobuf(
 def test_a_backend_that_is_away_is_tried_again_and_a_refusal_costs_one_request(
     counted: Counter[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing_on, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(outbox, "_FIRST_PAUSE_S", 0.01)
     backend = Backend()
     backend.troubles = [SendLater("away"), SendFailed("no"), ZeroDivisionError("ours")]
     out = made(backend, counted)

@@ -148,7 +148,7 @@ def test_a_turn_that_cannot_be_encoded_does_not_stop_the_others(
         exporter.add(turn(1))
         exporter.close(10)
     assert counts == {("dropped_total", "refused"): 1, ("exported_total",): 1}
-    assert "could not be encoded" in caplog.text
+    assert "turn traces could not be sent" in caplog.text
 
 
 @pytest.mark.parametrize(
