@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from live import agent_verdict, foreign, trials
+from live import agent_verdict, foreign, kept, trials
 from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
@@ -36,6 +36,8 @@ class Result:
     """By configuration, by our own metric: turns that both kinds of hooks told of, without a known reason."""
     stored_unknown: dict[str, Share] = field(default_factory=dict)
     """The same by the store."""
+    waited_for: set[str] = field(default_factory=set)
+    """Configurations that were watched until D held nothing more."""
     scripted: list[Session] = field(default_factory=list)
     """Sessions of the scripted agent, as it timed itself."""
     trials: list[Done] = field(default_factory=list)
@@ -84,6 +86,7 @@ class Result:
         hooked = [turn for turn in self.truth if turn.front is Front.HOOKED]
         self.verdict = judge(hooked, stored)
         foreign.judge([turn for turn in self.truth if turn.front is not Front.HOOKED], stored, self.verdict)
+        self.verdict.problems += kept.judge(hooked, stored, self.waited_for)
         self.verdict.problems += trials.judge(self.trials, self.views)
         # Before any proxy is heard of, what warms an engine up counts as a turn as well.
         begun = min((turn.started_wall_ns for turn in self.truth), default=0)

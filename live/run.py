@@ -92,6 +92,8 @@ def _run_one(
                 phase.do(Stage(config, pair, url, sidecar, result, say, phase.front, cards))
         say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
+        if plan.to_the_end:
+            result.waited_for.add(config.name)
         for engine in pair.engines:
             result.count(engine)
         result.needles = leaks.needles(pair.prefill)

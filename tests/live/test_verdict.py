@@ -50,8 +50,10 @@ def row(turn: int = 2, **fields: Any) -> dict[str, Any]:
         "fetched_tokens": 716,
         "external_tokens": 0,
         "computed_tokens": 284,
+        "left_hold_id": f"h{turn}",
     }
-    return msgspec.structs.asdict(Turn(**{**defaults, **fields}))
+    hold = {"hold_outcome": fields.pop("hold_outcome", None)}
+    return msgspec.structs.asdict(Turn(**{**defaults, **fields})) | hold
 
 
 def test_a_turn_that_is_as_it_was_done_is_right() -> None:
