@@ -29,7 +29,7 @@ from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
 from live.fronts import Front, running_front
 from live.sink import sink
 
-BLOCKS = 30
+BLOCKS = 20
 CONVERSATIONS = 6
 """At the same time; each has ``TURNS`` turns, one after the other."""
 TURNS = 6
