@@ -59,7 +59,7 @@ def spans(content: Json) -> DecodedSpans:
             resource = _resource(block.get("resource") or {})
             for scope in _items(block, "scopeSpans"):
                 for span in _items(scope, "spans"):
-                    _take_one(span, resource, out)
+                    _take(span, resource, out)
     except (AttributeError, TypeError):
         raise _misshapen("spans") from None
     return out
@@ -129,14 +129,17 @@ def _resource(resource: Json) -> Values:
     return values(found)
 
 
-def _take_one(span: Json, resource: Values, out: DecodedSpans) -> None:
-    try:
-        _take(span, resource, out)
-    except (AttributeError, TypeError):
-        out.rejected.append(("unreadable", "a field of it is not of the type that OTLP gives it"))
-
-
 def _take(span: Json, resource: Values, out: DecodedSpans) -> None:
+    try:
+        message = _parsed(span)
+    except (AttributeError, TypeError, json_format.ParseError):
+        # The parser's own words would repeat the value.
+        out.rejected.append(("unreadable", "a field of it is not of the type that OTLP gives it"))
+    else:
+        out.take(message, resource)
+
+
+def _parsed(span: Json) -> Span:
     plain: Json = {key: span[key] for key in _SPAN_FIELDS if span.get(key) is not None}
     _ids_to_base64(plain)
     plain["attributes"] = _readable(span)
@@ -146,13 +149,8 @@ def _take(span: Json, resource: Values, out: DecodedSpans) -> None:
         for event in _items(span, "events")
         if event.get("name") in table.EVENTS
     ]
-    try:
-        message = json_format.ParseDict(plain, Span(), ignore_unknown_fields=True)
-    except json_format.ParseError:
-        # The parser's own words would repeat the value.
-        out.rejected.append(("unreadable", "a field of it is not of the type that OTLP gives it"))
-        return
-    out.take(message, resource)
+    message: Span = json_format.ParseDict(plain, Span(), ignore_unknown_fields=True)
+    return message
 
 
 def _readable(holder: Json) -> list[Json]:
