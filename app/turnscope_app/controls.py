@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +47,7 @@ def download(table: pa.Table, name: str, *, page: str) -> None:
         ):
             st.download_button(
                 {"csv": "CSV", "parquet": "Parquet"}[ending],
-                data=lambda made=made: made(table),
+                data=partial(made, table),
                 file_name=f"turnscope-{name}.{ending}",
                 mime=mime,
                 key=f"{page}_{name}_{ending}",
