@@ -94,12 +94,8 @@ def test_turns_without_a_session_id_stand_apart_and_are_explained(store: Path, m
     assert "Turns without a session id" in [s.value for s in at.subheader]
     assert "2 turns came without a session id." in _said(at)
     assert "1 of them did not come through the proxy" in _said(at)
-    assert list(at.dataframe[1].value["turns"]) == [2]
     at = _open("sessions", store, monkeypatch, sessions_check="Possibly wrong")
-    assert len(at.dataframe) == 1
-    at = _open("sessions", store, monkeypatch, sessions_reason=words.REASONS["no_session_id"].shown)
-    assert "No session meets all of these filters." in at.info[0].value
-    assert list(at.dataframe[0].value["turns"]) == [2]
+    assert "Turns without a session id" not in [s.value for s in at.subheader]
 
 
 def test_every_place_names_the_same_number_of_sessions(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

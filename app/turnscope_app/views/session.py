@@ -118,7 +118,7 @@ def choose_turn() -> None:
         st.session_state["session_turn"] = numbers[row]
 
 
-tables.choose(frames.turns(table, offset), fields.TURNS, key="session_table", pinned="number", on_select=choose_turn)
+tables.choose(frames.turns(table, offset), fields.TURNS, key="session_table", pinned=("number",), on_select=choose_turn)
 number = st.selectbox(
     "Story of turn", numbers, index=stories.most_telling(rows), key="session_turn", bind="query-params", width=160
 )
