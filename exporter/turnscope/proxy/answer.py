@@ -162,7 +162,7 @@ def _count(usage: dict[str, Any], name: str, other: str, before: int | None) -> 
 class AnswerReader:
     """Reads an answer's bytes as they come off the wire into an ``Answer``, a piece at a time or when asked for it."""
 
-    __slots__ = ("_answer", "_inflate", "_plain", "_size", "_splitter", "_unreadable", "_unread", "_unread_size")
+    __slots__ = ("_answer", "_inflate", "_plain", "_size", "_splitter", "_unread", "_unread_size", "_unreadable")
 
     def __init__(self, content_type: str = "", content_encoding: str = "") -> None:
         self._answer = Answer()
