@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from turnscope.store.totals import Totals
-from turnscope_app import text
+from turnscope_app import text, words
 
 _REUSED: Final = (
     "Share of the prompt tokens that were not computed: already there, fetched back, or from another store. "
@@ -20,6 +20,7 @@ class Card(NamedTuple):
     label: str
     value: str
     help: str
+    known: words.Known = words.Known.MEASURED
 
 
 def store(totals: Totals) -> list[Card]:

@@ -12,30 +12,13 @@ import pandas as pd
 import pyarrow as pa
 
 from turnscope.semconv import TokenSource
-from turnscope.store.fates import Fate
-from turnscope_app import frames, words
+from turnscope_app import colours, frames, words
 
 HEIGHT: Final = 320
-# Hues that stay apart for people who confuse red and green, on white and on black.
-COLOURS: Final = {
-    words.SOURCES[TokenSource.LOCAL_HIT].plain: "#4c9be8",
-    words.SOURCES[TokenSource.FETCHED].plain: "#1fb5a3",
-    words.SOURCES[TokenSource.EXTERNAL].plain: "#9a7bd1",
-    words.SOURCES[TokenSource.NEW].plain: "#f2b441",
-    words.SOURCES[TokenSource.RECOMPUTED].plain: "#e8684a",
-    words.SOURCES[TokenSource.COMPUTED].plain: "#b9803f",
-}
+COLOURS: Final = {words.SOURCES[source].plain: colour for source, colour in colours.SOURCES.items()}
 TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
 TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
-_FATES: Final = {
-    words.FATES[Fate.READ].plain: "#1fb5a3",
-    words.FATES[Fate.NOTIFIED].plain: "#4c9be8",
-    words.FATES[Fate.HELD].plain: "#f2b441",
-    words.FATES[Fate.NOT_CONTINUED].plain: "#9aa0a6",
-    words.FATES[Fate.NO_SESSION].plain: "#9aa0a6",
-    words.FATES[Fate.TOO_LATE].plain: "#e8684a",
-    words.FATES[Fate.NOT_ASKED].plain: "#9a7bd1",
-}
+_FATES: Final = {words.FATES[fate].plain: colour for fate, colour in colours.FATES.items()}
 _OTHER: Final = "Other"
 
 
@@ -84,7 +67,7 @@ def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChar
         return bars.properties(height=HEIGHT)
     signs = (
         alt.Chart(suspicious.assign(sign="⚠", why="The answer may be wrong"))
-        .mark_text(dy=-9, fontSize=16, color="#e0483e")
+        .mark_text(dy=-9, fontSize=16, color=colours.RED)
         .encode(x=_turns(numbers), y="tokens:Q", text="sign:N", tooltip=[alt.Tooltip("why:N", title="Check")])
     )
     return (bars + signs).properties(height=HEIGHT)
@@ -97,7 +80,7 @@ def times_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
 
 def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """First token, prefill and fetch of each turn, in milliseconds; lines stop where a turn was not measured."""
-    colours = {"First token": "#4c9be8", "Prefill": "#f2b441", "Fetch": "#1fb5a3"}
+    shades = {"First token": colours.BLUE, "Prefill": colours.AMBER, "Fetch": colours.TEAL}
     present = [name for name in TIMES.values() if name in set(frame["what"])]
     every = pd.MultiIndex.from_product([numbers, present], names=["turn", "what"]).to_frame(index=False)
     return (
@@ -106,7 +89,7 @@ def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
         .encode(
             x=_turns(numbers),
             y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
-            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend(present)),
+            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
                 alt.Tooltip("what:N", title="What"),
@@ -124,7 +107,7 @@ def bytes_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
 
 def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """Megabytes of each turn, the two directions side by side."""
-    colours = {"Fetched back": "#1fb5a3", "Handed over": "#9a7bd1"}
+    shades = {"Fetched back": colours.TEAL, "Handed over": colours.VIOLET}
     present = [name for name in TRANSFERS.values() if name in set(frame["what"])]
     return (
         alt.Chart(frame)
@@ -133,7 +116,7 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
             x=_turns(numbers),
             xOffset=alt.XOffset("what:N", sort=present),
             y=alt.Y("mb:Q", title="Megabytes"),
-            color=alt.Color("what:N", title=None, scale=_scale(colours, present), legend=_legend(present)),
+            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
                 alt.Tooltip("what:N", title="What"),
@@ -182,7 +165,7 @@ def holds(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
             color=alt.Color(
                 "fate:N",
                 title=None,
-                scale=_scale({**_FATES, _OTHER: "#6b7280"}, present),
+                scale=_scale({**_FATES, _OTHER: colours.SLATE}, present),
                 legend=_legend(present),
             ),
             tooltip=[
@@ -211,8 +194,8 @@ def _long(table: pa.Table, offset: int, names: dict[str, str], value: str, divis
     return pd.DataFrame(found, columns=["turn", "what", value])
 
 
-def _scale(colours: dict[str, str], present: list[str]) -> alt.Scale:
-    return alt.Scale(domain=present, range=[colours[name] for name in present])
+def _scale(shades: dict[str, str], present: list[str]) -> alt.Scale:
+    return alt.Scale(domain=present, range=[shades[name] for name in present])
 
 
 def _turns(numbers: list[int]) -> alt.X:

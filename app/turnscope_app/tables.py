@@ -8,16 +8,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from turnscope_app import words
 from turnscope_app.cards import Card
 from turnscope_app.columns import Column, Kind
-from turnscope_app.words import NOT_MEASURED
 
 
 def cards(shown: Iterable[Card], *, page: str) -> None:
     """Figures side by side, as many as there is room for: ``style.css`` makes a grid of them."""
     with st.container(key=f"{page}_cards"):
         for card in shown:
-            st.metric(card.label, card.value, help=card.help, border=True, height="stretch")
+            told = words.explained(card.help, card.known)
+            st.metric(card.label, card.value, help=told, border=True, height="stretch")
 
 
 def config(columns: Sequence[Column], *, pinned: str | None = None) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def choose(
         column_config=config(columns, pinned=pinned),
         column_order=[column.key for column in columns],
         hide_index=True,
-        placeholder=NOT_MEASURED,
+        placeholder=words.NOT_MEASURED,
         on_select=on_select or "rerun",
         selection_mode="single-cell",
         key=key,

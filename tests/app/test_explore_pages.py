@@ -14,13 +14,18 @@ from tests.store.rows import fill, turn, writer
 from turnscope_app import data, fields, words
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
-VIEWS = {"sessions": "views/sessions.py", "session": "views/session.py", "about": "views/about.py"}
+VIEWS = {
+    "home": "views/home.py",
+    "sessions": "views/sessions.py",
+    "session": "views/session.py",
+    "about": "views/about.py",
+}
 
 
 def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
     monkeypatch.setenv(data.STORE_VARIABLE, str(url))
     at = AppTest.from_file(str(MAIN), default_timeout=60)
-    if view != "sessions":
+    if view != "home":
         at.run()
         at.switch_page(VIEWS[view])
     for name, value in query.items():
