@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from turnscope.assembly.knowledge import Ending
@@ -12,7 +14,7 @@ from turnscope.assembly.sources import ClockState, EmitterState, EngineState, Of
 from turnscope.assembly.span_state import SpansState
 from turnscope.marks import Shared
 from turnscope.model import Attempt, Digest, Handle, HoldRecord, HoldUse, Request, Transfer, Turn
-from turnscope.semconv import ContinuityEvidence, HoldKind, StuckCause
+from turnscope.semconv import ContinuityEvidence, HoldKind, MismatchEvidence, StuckCause
 
 
 # --- turns --------------------------------------------------------------------------------------------
@@ -57,6 +59,18 @@ class Told(msgspec.Struct, array_like=True):
     digest: Digest
 
 
+class Mismatch(NamedTuple):
+    """At least one reused token is suspected, on P or on D."""
+
+    evidence: MismatchEvidence
+    on_prefill: Shared | None
+    """From where on P's KV of the prompt is wrong; everything computed after it was computed on wrong KV."""
+    on_decode: Shared
+    """And D's, who has it from P or from its own cache."""
+    suspect: int
+    """Tokens that P reused past that point, local hits and fetched ones: the most that it can be."""
+
+
 class Verdict(msgspec.Struct, kw_only=True):
     """How a turn's prompt continues what was there before it. All positions are tokens from its beginning."""
 
@@ -81,8 +95,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     """P's local hit is of blocks that an earlier mismatch had filed wrongly, from here on."""
     wrong_decode: Shared | None = None
     """D's local hit is."""
-    spread: bool = False
-    """Caches and holds are noted as wrong because of this turn."""
+    mismatch: Mismatch | None = None
+    """What all this makes of what the turn reused; caches and holds are noted as wrong accordingly."""
 
 
 class StandsStill(msgspec.Struct, kw_only=True):
