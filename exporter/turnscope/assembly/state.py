@@ -1,4 +1,8 @@
-"""Everything assembly remembers: plain structs, so that a checkpoint is one encode."""
+"""Everything assembly remembers: plain structs, so that a checkpoint is one encode.
+
+They are trees. What there are many of is out of the garbage collector's sight (``gc=False``): it would look through all
+of them again and again for cycles that there cannot be.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from turnscope.semconv import ContinuityEvidence, HoldKind, MismatchEvidence, St
 
 
 # --- turns --------------------------------------------------------------------------------------------
-class Leg(msgspec.Struct, kw_only=True):
+class Leg(msgspec.Struct, kw_only=True, gc=False):
     """A request that ended, with the process that said so."""
 
     engine_id: str
@@ -40,7 +44,7 @@ class Leg(msgspec.Struct, kw_only=True):
         return lasted if lasted >= 0 else None
 
 
-class Read(msgspec.Struct, kw_only=True):
+class Read(msgspec.Struct, kw_only=True, gc=False):
     """One rank's read."""
 
     engine_id: str
@@ -71,7 +75,7 @@ class Mismatch(NamedTuple):
     """Tokens that P reused past that point, local hits and fetched ones: the most that it can be."""
 
 
-class Verdict(msgspec.Struct, kw_only=True):
+class Verdict(msgspec.Struct, kw_only=True, gc=False):
     """How a turn's prompt continues what was there before it. All positions are tokens from its beginning."""
 
     evidence: ContinuityEvidence = ContinuityEvidence.UNKNOWN
@@ -123,7 +127,7 @@ class Price(msgspec.Struct, kw_only=True):
     """``refetch`` is by the engine's own fetches; else assumed."""
 
 
-class TurnState(msgspec.Struct, kw_only=True):
+class TurnState(msgspec.Struct, kw_only=True, gc=False):
     """What is known of one turn, or of one attempt of it."""
 
     turn_id: str
@@ -169,7 +173,7 @@ class TurnState(msgspec.Struct, kw_only=True):
     """``fetch`` and ``handoff`` to transport and what says so: decided once, while the cards' looks are remembered."""
 
 
-class AttemptRef(msgspec.Struct, array_like=True):
+class AttemptRef(msgspec.Struct, array_like=True, gc=False):
     """One attempt of a client request."""
 
     turn_id: str
@@ -196,7 +200,7 @@ class Report(msgspec.Struct, array_like=True, gc=False):
     readers_expected: int | None
 
 
-class HoldState(msgspec.Struct, kw_only=True):
+class HoldState(msgspec.Struct, kw_only=True, gc=False):
     """What is known of one hold or lease."""
 
     hold_id: str
@@ -253,7 +257,7 @@ class HoldState(msgspec.Struct, kw_only=True):
         return self.lost_wall_ns
 
 
-class HandleState(msgspec.Struct, kw_only=True):
+class HandleState(msgspec.Struct, kw_only=True, gc=False):
     """The life of one of D's handles."""
 
     last_ns: int
@@ -265,7 +269,7 @@ class HandleState(msgspec.Struct, kw_only=True):
 
 
 # --- what needs several turns -------------------------------------------------------------------------
-class Past(msgspec.Struct, kw_only=True):
+class Past(msgspec.Struct, kw_only=True, gc=False):
     """What later turns of a session ask of an earlier one."""
 
     turn_id: str
@@ -301,7 +305,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     """Turns before the first in ``turns``."""
 
 
-class Use(msgspec.Struct, array_like=True):
+class Use(msgspec.Struct, array_like=True, gc=False):
     """One P leg that was given a hold's handle."""
 
     turn_id: str
