@@ -92,7 +92,7 @@ class Closing:
             keys, self.dirty = sorted(self.dirty), set()
             for key in keys:
                 turn = self._turns.get(key)
-                lease = self._lease(turn) if turn is not None and turn.counted else None
+                lease = self._lease(turn) if turn is not None else None
                 if lease is not None:
                     self.dirty_holds.add(lease)
                 if turn is None or turn.closed == "fragment":
@@ -160,8 +160,6 @@ class Closing:
         note_explained(self._state, row)
         note_continuity(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
-        for hold in filter(None, (row.used_hold_id, row.left_hold_id, lease)):
-            self.dirty_holds.add(hold)
 
     def _lease(self, turn: TurnState) -> str | None:
         return self._holds.lease_id(turn.prefill_engine_id, turn.prefill_request_id)
