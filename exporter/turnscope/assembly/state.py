@@ -168,6 +168,8 @@ class TurnState(msgspec.Struct, kw_only=True, gc=False):
     withdrawn: list[str] = []
     verdict: Verdict | None = None
     """None until it is first closed."""
+    caller_session: str | None = None
+    """Of the agent's span that called, where its own request names none."""
     row: Turn | None = None
     transports: dict[str, tuple[str, str]] = {}
     """``fetch`` and ``handoff`` to transport and what says so: decided once, while the cards' looks are remembered."""

@@ -39,7 +39,8 @@ class Turn(msgspec.Struct, kw_only=True, gc=False):
     """The benchmark run that it was imported as a part of."""
     session_id: str | None = None
     session_source: str | None = None
-    """Where the id came from; ``chained`` when turns were joined by their handles alone."""
+    """Where the id came from. Inferred: ``span``, the calling agent's; ``chained``, made up where turns were joined by
+    their handles alone."""
     turn_index: int | None = None
     """1 for the first turn of its session that turnscope saw."""
     previous_turn_id: str | None = None
