@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 
+from turnscope.model import Figures
 from turnscope.store.totals import Counts, Totals
 from turnscope_app import columns, fields, text, words
 from turnscope_app.columns import Column, Kind, Row
@@ -63,6 +65,16 @@ def numbers(rows: list[Row], offset: int = 0) -> list[int]:
     if None in indexes or len(set(indexes)) < len(indexes):
         return list(range(offset + 1, offset + 1 + len(rows)))
     return indexes
+
+
+def applications(found: list[Figures]) -> pd.DataFrame:
+    """One row an application."""
+    return of([msgspec.structs.asdict(figures) for figures in found], columns.APPLICATIONS)
+
+
+def exported(found: list[Figures]) -> pa.Table:
+    """The same to take away, with every figure."""
+    return pa.Table.from_pylist([msgspec.structs.asdict(figures) for figures in found])
 
 
 def details(turn: Row, group: fields.Group) -> pd.DataFrame:

@@ -39,6 +39,7 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
+from turnscope.model.figures import Figures, Period
 from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
@@ -83,6 +84,7 @@ __all__ = [
     "FabricStatus",
     "FabricWindow",
     "Fact",
+    "Figures",
     "Final",
     "Gauge",
     "Handle",
@@ -91,6 +93,7 @@ __all__ = [
     "Hold",
     "HoldRecord",
     "HoldUse",
+    "Period",
     "Request",
     "Revision",
     "Sample",
