@@ -39,7 +39,7 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
-from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
+from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -61,6 +61,7 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "Activity",
     "AgentSpan",
     "AnyBody",
     "AssemblyStatus",
