@@ -131,6 +131,9 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     session_id: str
     revision: int = 1
     """Unix nanoseconds of when it was worked out: the newest is the truth."""
+    counted_until_ns: int | None = None
+    """Unix nanoseconds up to which the metrics have its time; 0: they are to have it and do not yet; None: they never
+    will, of an imported session."""
     parent_session_id: str | None = None
     started_ns: int
     ended_ns: int

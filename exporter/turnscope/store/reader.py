@@ -162,6 +162,15 @@ class StoreReader:
         """Sessions whose summary is missing, or was made of another number of turns or spans; the newest first."""
         return [str(name) for name in self._ask(session_queries.outdated)["session_id"].to_pylist()]
 
+    def counted_until(self, session_ids: list[str]) -> dict[str, int]:
+        """Up to when the metrics have some sessions (``SessionSummary.counted_until_ns``), where that is known."""
+        rows = self._ask(lambda s: session_queries.counted_until(s, session_ids)).to_pylist()
+        return {row["session_id"]: row["counted_until_ns"] for row in rows}
+
+    def uncounted(self) -> list[str]:
+        """Sessions that the metrics are to have more of."""
+        return [str(name) for name in self._ask(session_queries.uncounted)["session_id"].to_pylist()]
+
     def run_turns(self, run: str) -> pa.Table:
         """Of each turn of an imported run: prompt_tokens, ttft_ns, prefill_ns, fetch_ns, fetch_reads."""
         return self._ask(lambda s: queries.run_turns(s, run))
