@@ -175,9 +175,9 @@ class StoreReader:
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
         if not session_ids:
             return found
-        for turn in _structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
+        for turn in structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
             found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
-        for span in _structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
+        for span in structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
             found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
 
@@ -285,8 +285,8 @@ def _newer(fresh: Fresh) -> pa.Table | None:
     return to_arrow(SESSIONS, fresh)[0] if fresh else None
 
 
-def _structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
-    """A thousand at a time: rows as dictionaries are large."""
+def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
+    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large."""
     for batch in table.to_batches(max_chunksize=1000):
         for row in batch.to_pylist():
             yield _struct(row, type_)
