@@ -67,6 +67,14 @@ class StoreReader:
         """Another text whenever other files are listed: what was answered before may then have changed."""
         return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
 
+    def ask(self, query: Query) -> pa.Table:
+        """The answer to a question of one of the query modules beside this one."""
+        return self._ask(query)
+
+    def page(self, query: Query, *, limit: int, offset: int = 0) -> Page:
+        """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
+        return self._page(query, limit, offset)
+
     def sessions(
         self,
         where: SessionFilter = SessionFilter(),  # noqa: B008 - frozen
