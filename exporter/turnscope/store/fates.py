@@ -41,9 +41,10 @@ PAUSE_NEEDS: Final = "turn_id, session_id, previous_turn_id, started_ns, ended_n
 """Columns of turns that ``pauses`` reads."""
 
 
-def pauses(turns: str, among: str, brings: str = "NULL") -> str:
-    """``turn_id, hold_id, session_id, pause_ns, brings`` of each of ``turns``: how long until the next turn, and what
-    the expression ``brings`` is of that one.
+def pauses(turns: str, among: str, brings: str = "NULL", keeps: str = "") -> str:
+    """``turn_key, hold_key, session_key, pause_ns, brings`` of each of ``turns``: how long until the next turn, and
+    what the expression ``brings`` is of that one. Keys are ``key`` of the ids; NULL where there is none. ``keeps``:
+    further columns of the turn itself, each after a comma.
 
     The next turn, looked for in the table ``among``, which ``turns`` are part of, is the one that continues it, or else
     the first of its session that began after it had ended. Turns are compared by their own times, which mostly are of
@@ -55,36 +56,40 @@ def pauses(turns: str, among: str, brings: str = "NULL") -> str:
     """
     return f"""(
     WITH beside AS MATERIALIZED (
-        SELECT turn_id, left_hold_id, session_id, started_ns, ended_ns, brings, previous_turn_id,
-            lead(started_ns) OVER next AS after_ns, lead(brings) OVER next AS after_brings,
-            lead(hash(previous_turn_id)) OVER next = hash(turn_id) AS continued,
-            previous_turn_id IS NOT NULL AND lag(hash(turn_id)) OVER next IS DISTINCT FROM hash(previous_turn_id)
-                AS apart
-        FROM (SELECT turn_id, left_hold_id, {SESSION} AS session_id, started_ns,
-            coalesce(ended_ns, started_ns) AS ended_ns, previous_turn_id, {brings} AS brings FROM {among})
-        WINDOW next AS (PARTITION BY hash(session_id) ORDER BY started_ns, turn_id)),
+        SELECT *, lead(started_ns) OVER next AS after_ns, lead(brings) OVER next AS after_brings,
+            lead(previous_key) OVER next = turn_key AS continued,
+            previous_key IS NOT NULL AND lag(turn_key) OVER next IS DISTINCT FROM previous_key AS apart
+        FROM (SELECT {key("turn_id")} AS turn_key, {key("left_hold_id")} AS hold_key, {key(SESSION)} AS session_key,
+            {key("previous_turn_id")} AS previous_key, started_ns, coalesce(ended_ns, started_ns) AS ended_ns,
+            {brings} AS brings{keeps} FROM {among})
+        WINDOW next AS (PARTITION BY session_key ORDER BY started_ns, turn_key)),
     crossed AS MATERIALIZED (
-        SELECT turn_id, session_id, ended_ns FROM beside WHERE session_id IS NOT NULL AND after_ns <= ended_ns),
+        SELECT turn_key, session_key, ended_ns FROM beside WHERE session_key IS NOT NULL AND after_ns <= ended_ns),
     later AS (
-        SELECT c.turn_id, b.started_ns, b.brings FROM crossed c ASOF JOIN (
-            SELECT session_id, started_ns, brings FROM beside WHERE session_id IN (SELECT session_id FROM crossed)) b
-        ON c.session_id = b.session_id AND c.ended_ns < b.started_ns),
+        SELECT c.turn_key, b.started_ns, b.brings FROM crossed c ASOF JOIN (
+            SELECT session_key, started_ns, brings FROM beside WHERE session_key IN (SELECT session_key FROM crossed)) b
+        ON c.session_key = b.session_key AND c.ended_ns < b.started_ns),
     continuing AS (
-        SELECT previous_turn_id, min(started_ns) AS started_ns, arg_min(brings, started_ns) AS brings
-        FROM beside WHERE apart GROUP BY previous_turn_id),
+        SELECT previous_key, min(started_ns) AS started_ns, arg_min(brings, started_ns) AS brings
+        FROM beside WHERE apart GROUP BY previous_key),
     nexts AS (
-        SELECT t.turn_id, t.left_hold_id AS hold_id, t.session_id, t.ended_ns,
-            CASE WHEN t.continued OR (t.session_id IS NOT NULL AND t.after_ns > t.ended_ns) THEN t.after_ns END
+        SELECT t.turn_key, t.hold_key, t.session_key, t.ended_ns,
+            CASE WHEN t.continued OR (t.session_key IS NOT NULL AND t.after_ns > t.ended_ns) THEN t.after_ns END
                 AS beside_ns, t.after_brings, l.started_ns AS later_ns, l.brings AS later_brings,
             c.started_ns AS continuing_ns, c.brings AS continuing_brings,
-            least(beside_ns, later_ns, continuing_ns) AS next_ns
-        FROM beside t LEFT JOIN later l ON l.turn_id = t.turn_id
-        LEFT JOIN continuing c ON c.previous_turn_id = t.turn_id)
-    SELECT turn_id, hold_id, session_id,
+            least(beside_ns, later_ns, continuing_ns) AS next_ns{keeps}
+        FROM beside t LEFT JOIN later l ON l.turn_key = t.turn_key
+        LEFT JOIN continuing c ON c.previous_key = t.turn_key)
+    SELECT turn_key, hold_key, session_key,
         CASE WHEN next_ns IS NOT NULL THEN greatest(0, next_ns - ended_ns) END AS pause_ns,
         CASE next_ns WHEN beside_ns THEN after_brings WHEN continuing_ns THEN continuing_brings
-            ELSE later_brings END AS brings
-    FROM nexts{f" WHERE turn_id IN (SELECT turn_id FROM {turns})" if turns != among else ""})"""
+            ELSE later_brings END AS brings{keeps}
+    FROM nexts{f" WHERE turn_key IN (SELECT {key('turn_id')} FROM {turns})" if turns != among else ""})"""
+
+
+def key(column: str) -> str:
+    """SQL for a number that stands for an id: joining and sorting by it takes a third of the time. NULL for NULL."""
+    return f"CASE WHEN {column} IS NOT NULL THEN hash({column}) END"
 
 
 def fate(hold: str, pause: str) -> str:
@@ -94,8 +99,8 @@ def fate(hold: str, pause: str) -> str:
         WHEN {hold}.hold_id IS NULL THEN NULL
         WHEN {hold}.outcome IS NULL THEN '{Fate.HELD}'
         WHEN {hold}.outcome != '{HoldOutcome.TTL}' THEN {hold}.outcome
-        WHEN {pause}.hold_id IS NULL THEN '{Fate.TTL}'
-        WHEN {pause}.session_id IS NULL THEN '{Fate.NO_SESSION}'
+        WHEN {pause}.hold_key IS NULL THEN '{Fate.TTL}'
+        WHEN {pause}.session_key IS NULL THEN '{Fate.NO_SESSION}'
         WHEN {pause}.pause_ns IS NULL THEN '{Fate.NOT_CONTINUED}'
         WHEN {pause}.pause_ns > {held} THEN '{Fate.TOO_LATE}'
         WHEN {pause}.pause_ns <= {held} THEN '{Fate.NOT_ASKED}'
