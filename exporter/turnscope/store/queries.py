@@ -185,7 +185,7 @@ def _with_holds(src: Sources, turns: str, among: str) -> str:
     return (
         f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD}, (SELECT count(*) FROM {among}) AS total "
         f"FROM {turns} t LEFT JOIN {newest_of_few(HOLDS, left)} h ON h.hold_id = t.left_hold_id "
-        f"LEFT JOIN {pauses(turns, among)} p ON p.turn_id = t.turn_id"
+        f"LEFT JOIN {pauses(turns, among)} p ON p.turn_key = hash(t.turn_id)"
     )
 
 
