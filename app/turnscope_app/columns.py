@@ -67,6 +67,32 @@ def percent(part: int | None, whole: int | None) -> float | None:
     return None if part is None or not whole else 100 * part / whole
 
 
+def written(row: Row, column: Column) -> str:
+    """A figure of a row in words, with its unit."""
+    found = column.of(row)
+    if found is None or found == []:
+        return column.absent
+    match column.kind:
+        case Kind.TOKENS:
+            return text.count(found, "tokens")
+        case Kind.COUNT:
+            return text.count(found)
+        case Kind.BYTES:
+            return text.size(found)
+        case Kind.MS | Kind.SECONDS:
+            return text.duration(found)
+        case Kind.TIME:
+            return text.when(found)
+        case Kind.YES_NO:
+            return "yes" if found else "no"
+        case Kind.WORD:
+            return words.shown(column.vocabulary, found) or column.absent
+        case Kind.WORDS:
+            return ", ".join(words.shown(column.vocabulary, one) or one for one in found)
+        case _:
+            return text.harmless(str(found))
+
+
 def _warnings(row: Row) -> str:
     parts = []
     if row["suspicious_turns"]:

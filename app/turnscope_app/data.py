@@ -17,6 +17,7 @@ from turnscope.store import StoreReader
 from turnscope.store.session_queries import SummaryFilter, SummarySort
 from turnscope.store.summaries import fresh
 from turnscope.store.totals import Counts, Totals
+from turnscope.store.whole import Whole, read
 
 STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
 """Set by ``turnscope explore``: the store's address."""
@@ -43,16 +44,6 @@ def store() -> Store:
     """The store that this explorer shows."""
     url = os.environ.get(STORE_VARIABLE, "")
     return Store(url, _version(url))
-
-
-def pages(total: int) -> int:
-    """How many pages of ``LIMIT`` rows ``total`` rows make."""
-    return max(1, -(-total // LIMIT))
-
-
-def offset(page: int) -> int:
-    """How many rows come before page ``page``, counted from 1."""
-    return (page - 1) * LIMIT
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -133,17 +124,17 @@ def session(store: Store, session_id: str | None) -> dict[str, Any] | None:
     return _reader(store.url).session(session_id)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def turns(store: Store, session_id: str | None, offset: int) -> tuple[pa.Table, int]:
-    """At most ``LIMIT`` turns from ``offset`` on, oldest first, and how many there are in all."""
-    page = _reader(store.url).turns(session_id, limit=LIMIT, offset=offset)
-    return page.table, page.total
+# The same object for everyone, since copying a long session takes longer than reading it: nobody changes it.
+@st.cache_resource(max_entries=8, show_spinner="Reading the session")
+def whole(store: Store, session_id: str) -> Whole | None:
+    """All that is known of one session; None if that is nothing."""
+    return read(_reader(store.url), session_id, time.time_ns())
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def holds(store: Store, session_id: str | None) -> pa.Table:
-    """The holds that the session's turns left or were offered."""
-    return _reader(store.url).holds(session_id, limit=2 * LIMIT).table
+def turns(store: Store, session_id: str | None, offset: int, limit: int) -> pa.Table:
+    """At most ``limit`` turns from ``offset`` on, oldest first."""
+    return _reader(store.url).turns(session_id, limit=limit, offset=offset).table
 
 
 @st.cache_data(max_entries=4, show_spinner=False)

@@ -40,7 +40,7 @@ from turnscope.model.facts import (
     TurnAttempt,
 )
 from turnscope.model.figures import Figures, Period
-from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
+from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -62,6 +62,7 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "Activity",
     "AgentSpan",
     "AnyBody",
     "AssemblyStatus",

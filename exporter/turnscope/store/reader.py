@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -17,7 +16,7 @@ from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
-from turnscope.store.schema import SESSIONS, TABLES, to_arrow
+from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
@@ -48,7 +47,8 @@ class StoreReader:
         self.url = url
         self._files = open_files(url)
         self._connection = sql.connect(memory=MEMORY, threads=2)
-        self._opening = threading.Lock()
+        self._again: dict[str, tuple[list[str], pa.Table]] = {}
+        """By table: its files, and the keys that they have several rows of. Files never change."""
         try:
             self._files.register(self._connection)
             for table in TABLES.values():
@@ -66,6 +66,14 @@ class StoreReader:
     def version(self) -> str:
         """Another text whenever other files are listed: what was answered before may then have changed."""
         return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
+
+    def ask(self, query: Query) -> pa.Table:
+        """The answer to a question of one of the query modules beside this one."""
+        return self._ask(query)
+
+    def page(self, query: Query, *, limit: int, offset: int = 0) -> Page:
+        """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
+        return self._page(query, limit, offset)
 
     def sessions(
         self,
@@ -190,9 +198,9 @@ class StoreReader:
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
         if not session_ids:
             return found
-        for turn in _structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
+        for turn in structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
             found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
-        for span in _structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
+        for span in structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
             found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
 
@@ -204,6 +212,15 @@ class StoreReader:
     def outdated(self) -> list[str]:
         """Sessions whose summary is missing, or was made of another number of turns or spans; the newest first."""
         return [str(name) for name in self._ask(session_queries.outdated)["session_id"].to_pylist()]
+
+    def counted_until(self, session_ids: list[str]) -> dict[str, int]:
+        """Up to when the metrics have some sessions (``SessionSummary.counted_until_ns``), where that is known."""
+        rows = self._ask(lambda s: session_queries.counted_until(s, session_ids)).to_pylist()
+        return {row["session_id"]: row["counted_until_ns"] for row in rows}
+
+    def uncounted(self) -> list[str]:
+        """Sessions that the metrics are to have more of."""
+        return [str(name) for name in self._ask(session_queries.uncounted)["session_id"].to_pylist()]
 
     def run_turns(self, run: str) -> pa.Table:
         """Of each turn of an imported run: prompt_tokens, ttft_ns, prefill_ns, fetch_ns, fetch_reads."""
@@ -250,6 +267,9 @@ class StoreReader:
             if fresh is not None:
                 cursor.register(queries.FRESH, fresh)
             try:
+                for table in TABLES.values():
+                    if f"again_{table.name}" in text:
+                        cursor.register(f"again_{table.name}", self._repeated(cursor, table, files[table.name], fresh))
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
                 return answer
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
@@ -265,6 +285,18 @@ class StoreReader:
             finally:
                 cursor.close()
         raise AssertionError("unreachable")
+
+    def _repeated(self, cursor: Any, table: Table, files: list[str], fresh: pa.Table | None) -> pa.Table:
+        """What ``sql.newest`` wants to be told of ``table``."""
+        known = self._again.get(table.name)
+        if known is None or known[0] != files:
+            source, params = sql.rows(table, "files", any_file=bool(files)), {"files": files} if files else {}
+            known = files, cursor.sql(sql.again(table, source), params=params).to_arrow_table()
+            self._again[table.name] = known
+        if fresh is None or table is not SESSIONS:
+            return known[1]
+        newer = cursor.sql(f"SELECT hash({table.key}) AS h FROM {queries.FRESH}").to_arrow_table()
+        return pa.concat_tables([known[1], newer])
 
     def _listed(self) -> list[File]:
         """Every file that a manifest lists, in a fixed order."""
@@ -291,8 +323,8 @@ def _newer(fresh: Fresh) -> pa.Table | None:
     return to_arrow(SESSIONS, fresh)[0] if fresh else None
 
 
-def _structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
-    """A thousand at a time: rows as dictionaries are large."""
+def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
+    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large."""
     for batch in table.to_batches(max_chunksize=1000):
         for row in batch.to_pylist():
             yield _struct(row, type_)

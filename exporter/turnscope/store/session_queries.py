@@ -314,6 +314,23 @@ def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[st
 _NAMED: Final = f"{SESSION} IS NOT NULL"
 
 
+def counted_until(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """Up to when the metrics have some sessions: those of which they are to have any time."""
+    return (
+        f"SELECT session_id, counted_until_ns FROM {newest(SESSIONS, src.sessions, 'session_id, counted_until_ns')} "
+        "WHERE counted_until_ns IS NOT NULL AND list_contains($session_ids, session_id)"
+    ), {"session_ids": session_ids}
+
+
+def uncounted(src: Sources) -> tuple[str, Params]:
+    """Sessions that the metrics are to have more of."""
+    columns = "session_id, counted_until_ns, ended_ns, turns, spans"
+    return (
+        f"SELECT session_id FROM {newest(SESSIONS, src.sessions, columns)} "
+        "WHERE counted_until_ns < ended_ns AND turns + spans > 0 ORDER BY ended_ns"
+    ), {}
+
+
 def outdated(src: Sources) -> tuple[str, Params]:
     """Sessions with another number of turns or spans than their summary says, or without one, or with one of an older
     turnscope, which lacked columns; the newest first."""
