@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +27,7 @@ class Kind(StrEnum):
     TIME = "UTC time"
     SHARE = "percent"
     YES_NO = "yes or no"
+    LINK = "address"
 
 
 UNITS: Final = {Kind.TOKENS: "tokens", Kind.BYTES: "bytes", Kind.MS: "ms", Kind.SECONDS: "s", Kind.TIME: "UTC"}
@@ -231,10 +232,29 @@ SESSIONS: Final = (
     Column("models", "Model", "The models that served it.", Kind.LIST, value=_names("models")),
     Column("engines", "Engines", "Prefill and decode engines that served it.", Kind.LIST, value=_names("engines")),
 )
+OPTED: Final = (
+    Column("label", "Called", "What its application calls it.", width=160, value=lambda row: _harmless(row["label"])),
+    Column("link", "Trace", "The session in its application's own trace tool.", Kind.LINK, 80),
+)
+"""Columns of a list whose applications have opted in to them: fields that ``opted`` makes."""
+
+
+def _harmless(foreign: str | None) -> str | None:
+    return None if foreign is None else text.harmless(foreign)
+
+
 NAMES: Final = ("applications", "agents")
 """Columns that a list lacks where no session of the store has a value."""
 WHO: Final = (*NAMES, "session")
 """Columns by which a session is known: they stay in view."""
+
+
+def listed(names: Iterable[str], fields: Iterable[str]) -> list[Column]:
+    """The columns of a list of sessions: who took part, then what was opted in to, then the rest. ``names`` are those
+    of ``NAMES`` that any session has, ``fields`` those of the table."""
+    who = [column for column in SESSIONS if column.name in WHO and column.name in (*names, "session")]
+    return [*who, *(c for c in OPTED if c.name in fields), *(c for c in SESSIONS if c.name not in WHO)]
+
 
 APPLICATIONS: Final = (
     Column(

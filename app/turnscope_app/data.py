@@ -46,6 +46,16 @@ def store() -> Store:
     return Store(url, _version(url))
 
 
+def pages(total: int) -> int:
+    """How many pages of ``LIMIT`` rows ``total`` rows make."""
+    return max(1, -(-total // LIMIT))
+
+
+def offset(page: int) -> int:
+    """How many rows come before page ``page``, counted from 1."""
+    return (page - 1) * LIMIT
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _reader(url: str) -> StoreReader:
     return StoreReader(url)

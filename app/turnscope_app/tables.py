@@ -74,6 +74,7 @@ def _config(column: Column, *, pinned: bool) -> Any:
         "width": column.width,
     }
     made: dict[Kind, Callable[[], Any]] = {
+        Kind.LINK: lambda: st.column_config.LinkColumn(**common, display_text="Open", validate="^https://"),
         Kind.LIST: lambda: st.column_config.ListColumn(**common),
         Kind.COUNT: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.TOKENS: lambda: st.column_config.NumberColumn(**common, format="localized"),

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import cards, columns, controls, data, filters, frames, pages, periods, stories, tables, text, words
+from turnscope_app import (
+    cards,
+    columns,
+    controls,
+    data,
+    filters,
+    frames,
+    opted,
+    pages,
+    periods,
+    stories,
+    tables,
+    text,
+    words,
+)
 
 store = data.store()
 count, _, newest_ns = data.bounds(store)
@@ -136,6 +150,7 @@ if total > data.LIMIT:
     )
     table, _ = data.sessions(store, where, order.value, descending, data.offset(page))
 
+table = frames.opted(table, opted.templates(opted.LABELS_VARIABLE), opted.templates(opted.LINKS_VARIABLE))
 row = None
 if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
@@ -143,8 +158,8 @@ else:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.caption(text.shown_of(table.num_rows, total, "session"), width="content")
         controls.download(table, "sessions", page="sessions")
-    shown = [column for column in columns.SESSIONS if column.name not in columns.NAMES or column.name in names]
-    row = tables.choose(frames.of(table.to_pylist(), shown), shown, key="sessions_table", pinned=columns.WHO)
+    shown = columns.listed(names, table.column_names)
+    row = tables.choose(frames.sessions(table, shown), shown, key="sessions_table", pinned=columns.WHO)
 if row is not None:
     st.session_state[pages.BACK] = st.query_params.to_dict()
     st.switch_page(pages.SESSION, query_params=pages.session_link(table["session_id"][row].as_py()))
