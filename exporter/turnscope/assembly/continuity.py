@@ -41,7 +41,7 @@ def _joined(parts: list[Shared]) -> Shared | None:
 
 def _names(earlier: list[Past]) -> str:
     names = "".join(key for past in earlier for key in past.digests)
-    return blake2b(names.encode(), digest_size=8).hexdigest() if names else ""
+    return blake2b(names.encode(), digest_size=8).hexdigest()
 
 
 def _kept(old: Verdict, new: Verdict, *, doubted: bool) -> Verdict:
