@@ -7,13 +7,13 @@ from pathlib import Path
 import streamlit as st
 
 from turnscope.store import StoreError, StoreMissing
-from turnscope_app.pages import ABOUT, SESSION, SESSIONS
+from turnscope_app.pages import ABOUT, RUNBOOKS, SESSION, SESSIONS
 
 HERE = Path(__file__).parent
 
 st.set_page_config(page_title="turnscope", page_icon=str(HERE / "icon.svg"), layout="wide")
 st.html(HERE / "style.css")
-page = st.navigation([SESSIONS, SESSION, ABOUT], position="top")
+page = st.navigation([SESSIONS, SESSION, RUNBOOKS, ABOUT], position="top")
 try:
     page.run()
 except StoreMissing as error:

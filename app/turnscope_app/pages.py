@@ -13,6 +13,7 @@ SESSIONS: Final = st.Page(
     _VIEWS / "sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions", default=True
 )
 SESSION: Final = st.Page(_VIEWS / "session.py", title="One session", icon=":material/timeline:", url_path="session")
+RUNBOOKS: Final = st.Page(_VIEWS / "runbooks.py", title="Runbooks", icon=":material/emergency:", url_path="runbooks")
 ABOUT: Final = st.Page(_VIEWS / "about.py", title="About these data", icon=":material/info:", url_path="about")
 
 ID: Final = "id"
