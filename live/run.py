@@ -102,8 +102,8 @@ def _run_one(
         started = time.monotonic()
         for phase in plan.phases:
             log = result.folder / f"proxy-{config.ordinal}-{phase.front}.log"
-            with running_front(phase.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
-                phase.do(Stage(config, pair, url, sidecar, result, say, phase.front, cards))
+            with running_front(phase.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as running:
+                phase.do(Stage(config, pair, running.url, sidecar, result, say, phase.front, cards))
                 result.moments.append(Moment(prometheus.settled(), config, phase.front))
         say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)

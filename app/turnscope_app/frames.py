@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 
+from turnscope.model import Figures, SessionSummary
+from turnscope.semconv import Part
 from turnscope.store.totals import Counts, Totals
-from turnscope_app import columns, fields, text, words
+from turnscope_app import columns, fields, session_story, text, words
 from turnscope_app.columns import Column, Kind, Row
 
 _PER_UNIT: Final = {Kind.MS: 1e6, Kind.SECONDS: 1e9}
@@ -51,18 +54,44 @@ def sessions(table: pa.Table) -> pd.DataFrame:
     return of(table.to_pylist(), columns.SESSIONS)
 
 
-def turns(table: pa.Table, offset: int = 0) -> pd.DataFrame:
-    """One row a turn; ``offset`` turns come before the first row."""
-    rows = table.to_pylist()
-    return of([{**row, "number": n} for n, row in zip(numbers(rows, offset), rows, strict=True)], fields.TURNS)
+def turns(rows: list[Row], numbers: list[int]) -> pd.DataFrame:
+    """One row a turn."""
+    return of([{**row, "number": number} for number, row in zip(numbers, rows, strict=True)], fields.TURNS)
 
 
-def numbers(rows: list[Row], offset: int = 0) -> list[int]:
-    """Each turn's number: its index in the session, or its place in the list where indexes are missing or repeat."""
-    indexes = [r["turn_index"] for r in rows]
-    if None in indexes or len(set(indexes)) < len(indexes):
-        return list(range(offset + 1, offset + 1 + len(rows)))
-    return indexes
+def parts(summary: SessionSummary) -> pd.DataFrame:
+    """One row a part that took any time, as Markdown: how long, how that is known, and what it means."""
+    return pd.DataFrame(
+        [
+            (
+                f"**{word.plain}**  \n{word.term}",
+                f"{text.duration(ns)} ({text.share(ns, summary.wall_ns)})".replace(" ", "\N{NO-BREAK SPACE}"),
+                f"{word.story} {_how_known(part, ns, session_story.inferred(summary, part))}",
+            )
+            for part, ns in session_story.parts(summary).items()
+            for word in (words.PARTS[part],)
+        ],
+        columns=["What its time was spent on", "How long", "That is"],
+        dtype="str",
+    )
+
+
+def _how_known(part: Part, ns: int, told: int) -> str:
+    if part is Part.UNKNOWN:
+        return ""
+    if not told:
+        return "*Measured.*"
+    return "*Inferred.*" if told == ns else f"*{text.share(told, ns)} of it inferred, the rest measured.*"
+
+
+def applications(found: list[Figures]) -> pd.DataFrame:
+    """One row an application."""
+    return of([msgspec.structs.asdict(figures) for figures in found], columns.APPLICATIONS)
+
+
+def exported(found: list[Figures]) -> pa.Table:
+    """The same to take away, with every figure."""
+    return pa.Table.from_pylist([msgspec.structs.asdict(figures) for figures in found])
 
 
 def details(turn: Row, group: fields.Group) -> pd.DataFrame:
@@ -71,36 +100,10 @@ def details(turn: Row, group: fields.Group) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "what": pd.Series([column.label for column in shown], dtype="str"),
-            "value": pd.Series([text.escaped(value(turn, column)) for column in shown], dtype="str"),
+            "value": pd.Series([text.escaped(columns.written(turn, column)) for column in shown], dtype="str"),
             "help": pd.Series([text.escaped(column.help) for column in shown], dtype="str"),
         }
     )
-
-
-def value(row: Row, column: Column) -> str:
-    """A figure of a row in words, with its unit."""
-    found = column.of(row)
-    if found is None or found == []:
-        return column.absent
-    match column.kind:
-        case Kind.TOKENS:
-            return text.count(found, "tokens")
-        case Kind.COUNT:
-            return text.count(found)
-        case Kind.BYTES:
-            return text.size(found)
-        case Kind.MS | Kind.SECONDS:
-            return text.duration(found)
-        case Kind.TIME:
-            return text.when(found)
-        case Kind.YES_NO:
-            return "yes" if found else "no"
-        case Kind.WORD:
-            return words.shown(column.vocabulary, found) or column.absent
-        case Kind.WORDS:
-            return ", ".join(words.shown(column.vocabulary, one) or one for one in found)
-        case _:
-            return text.harmless(str(found))
 
 
 def vocabulary(table: Mapping[str, words.Word], counts: dict[str, int], total: int, what: str) -> pd.DataFrame:

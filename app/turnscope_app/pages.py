@@ -9,19 +9,24 @@ import streamlit as st
 
 _VIEWS: Final = Path(__file__).parent / "views"
 
-SESSIONS: Final = st.Page(
-    _VIEWS / "sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions", default=True
-)
-SESSION: Final = st.Page(_VIEWS / "session.py", title="One session", icon=":material/timeline:", url_path="session")
+HOME: Final = st.Page(_VIEWS / "home.py", title="Home", icon=":material/home:", url_path="home", default=True)
+SESSIONS: Final = st.Page(_VIEWS / "sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions")
+SESSION: Final = st.Page(_VIEWS / "session.py", title="Session", icon=":material/timeline:", url_path="session")
 RUNBOOKS: Final = st.Page(_VIEWS / "runbooks.py", title="Runbooks", icon=":material/emergency:", url_path="runbooks")
-ABOUT: Final = st.Page(_VIEWS / "about.py", title="About these data", icon=":material/info:", url_path="about")
+ABOUT: Final = st.Page(_VIEWS / "about.py", title="About this data", icon=":material/info:", url_path="about")
+ALL: Final = (
+    HOME,
+    SESSIONS,
+    SESSION,
+    RUNBOOKS,
+    ABOUT,
+)
+"""In the order of the navigation."""
 
 ID: Final = "id"
 """Query parameter of the session page: the session's id."""
 UNATTRIBUTED: Final = "unattributed"
 """Query parameter of the session page: show the turns without a session id instead."""
-
-
 BACK: Final = "sessions_back"
 """In the session state: the list's filters when a session was chosen, for the way back."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from turnscope.shipped import EXPLORER
@@ -24,6 +25,11 @@ def count(value: int | None, unit: str = "") -> str:
 def turns(value: int) -> str:
     """``1 turn``, ``3 turns``."""
     return f"{value:,} turn" if value == 1 else f"{value:,} turns"
+
+
+def sessions(value: int) -> str:
+    """``1 session``, ``3 sessions``."""
+    return f"{value:,} session" if value == 1 else f"{value:,} sessions"
 
 
 def shown_of(rows: int, total: int, noun: str) -> str:
@@ -46,7 +52,8 @@ def duration(ns: int | None) -> str:
     minutes, seconds = divmod(round(ns / 1e9), 60)
     if minutes < 60:
         return f"{minutes} min {seconds:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60:02d} min" if hours < 100 else f"{hours:,} h"
 
 
 def size(value: int | None) -> str:
@@ -89,6 +96,12 @@ def when(ns: int | None) -> str:
 def session(session_id: str | None) -> str:
     """A session id that is safe to show anywhere. None is the bucket of turns without an id."""
     return harmless(session_id) if session_id else UNATTRIBUTED
+
+
+def named(applications: Sequence[str], agents: Sequence[str], session_id: str | None) -> str:
+    """A session by what people call it: application and agent first, its id last."""
+    names = [harmless(name, 40) for name in (*applications[:1], *agents[:1])]
+    return " · ".join([*names, session(session_id)])
 
 
 def harmless(foreign: str, longest: int = _LONGEST) -> str:

@@ -87,7 +87,7 @@ def test_the_list_opens_before_a_person_gives_up(browser: Browser, address: str)
 
 
 def test_nothing_is_fetched_from_elsewhere_and_nothing_is_complained_of(browser: Browser, address: str) -> None:
-    for path in ("/", "/session?id=compacting-agent", "/about"):
+    for path in ("/", "/sessions", "/session?id=compacting-agent", "/about"):
         visit = Visit(browser)
         visit.open(address + path)
         visit.settle()
@@ -97,24 +97,24 @@ def test_nothing_is_fetched_from_elsewhere_and_nothing_is_complained_of(browser:
 
 def test_a_click_on_a_session_opens_its_turns_and_a_click_on_a_turn_tells_it(browser: Browser, address: str) -> None:
     visit = Visit(browser)
-    visit.open(f"{address}/?sessions_check=Possibly+wrong")
+    visit.open(f"{address}/sessions?sessions_check=Possibly+wrong")
     visit.click_row(0)
     expect(visit.page.locator("h1")).to_have_text("compacting-agent", timeout=PATIENCE_MS)
     expect(visit.page).to_have_url(f"{address}/session?id=compacting-agent", timeout=PATIENCE_MS)
     visit.click_row(3, x=260)
     expect(visit.page.get_by_text("Of the prompt's 1,016 tokens")).to_be_visible(timeout=PATIENCE_MS)
     visit.page.get_by_text("All sessions").click()
-    expect(visit.page).to_have_url(f"{address}/?sessions_check=Possibly+wrong", timeout=PATIENCE_MS)
+    expect(visit.page).to_have_url(f"{address}/sessions?sessions_check=Possibly+wrong", timeout=PATIENCE_MS)
     assert visit.complaints == []
 
 
 def test_the_link_of_a_filtered_list_reopens_it(browser: Browser, address: str) -> None:
     visit = Visit(browser)
-    visit.open(address)
+    visit.open(f"{address}/sessions")
     visit.page.locator(".st-key-sessions_reason input").click()
     visit.page.get_by_test_id("stSelectboxVirtualDropdown").get_by_text("Stuck", exact=True).click()
     expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
-    expect(visit.page).to_have_url(f"{address}/?sessions_reason=Stuck", timeout=PATIENCE_MS)
+    expect(visit.page).to_have_url(f"{address}/sessions?sessions_reason=Stuck", timeout=PATIENCE_MS)
     again = Visit(browser)
     again.open(visit.page.url)
     expect(again.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
@@ -124,7 +124,7 @@ def test_the_link_of_a_filtered_list_reopens_it(browser: Browser, address: str) 
 
 def test_a_hostile_session_id_does_nothing(browser: Browser, address: str) -> None:
     visit = Visit(browser)
-    visit.open(f"{address}/?sessions_text=onerror")
+    visit.open(f"{address}/sessions?sessions_text=onerror")
     visit.click_row(0)
     expect(visit.page.locator("h1")).to_contain_text("<img src=x", timeout=PATIENCE_MS)
     visit.settle()
@@ -137,7 +137,8 @@ def test_a_hostile_session_id_does_nothing(browser: Browser, address: str) -> No
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_drawn_in_light_and_dark(browser: Browser, address: str, scheme: str) -> None:
     for name, path in {
-        "sessions": "/",
+        "home": "/",
+        "sessions": "/sessions",
         "session": "/session?id=coding-agent-7f3a",
         "suspicious": "/session?id=compacting-agent",
         "failing": "/session?id=flaky-network",
@@ -176,7 +177,8 @@ _CUT = """() => {
 @pytest.mark.parametrize("width", [1280, 900, 390])
 def test_no_card_and_no_sentence_is_cut_at_any_width(browser: Browser, address: str, width: int) -> None:
     for name, path in {
-        "sessions": "/",
+        "home": "/",
+        "sessions": "/sessions",
         "session": "/session?id=support-chat-4711",
         "unattributed": "/session?unattributed=1",
         "about": "/about",

@@ -12,7 +12,7 @@ import pytest
 from tests.store.rows import fill, turn
 from turnscope.cli import explore
 from turnscope.cli.errors import Sorry
-from turnscope_app import data
+from turnscope_app import controls, data
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,5 +54,6 @@ def test_the_server_stays_on_loopback_and_reports_to_nobody() -> None:
     assert explore.app_path().is_file()
 
 
-def test_the_command_and_the_app_agree_on_how_the_store_is_named() -> None:
+def test_the_command_and_the_app_agree_on_what_they_are_told() -> None:
     assert explore.STORE_VARIABLE == data.STORE_VARIABLE
+    assert explore.DEMO_VARIABLE == controls.DEMO_VARIABLE

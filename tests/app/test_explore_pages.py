@@ -17,14 +17,14 @@ from tests.store.rows import fill, turn, writer
 from turnscope_app import data, fields, words
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
-VIEWS = ("sessions", "session", "about")
+VIEWS = ("home", "sessions", "session", "about")
 """Those that show the store."""
 
 
 def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
     monkeypatch.setenv(data.STORE_VARIABLE, str(url))
     at = AppTest.from_file(str(MAIN), default_timeout=60)
-    if view != "sessions":
+    if view != "home":
         at.run()
         at.switch_page(f"views/{view}.py")
     for name, value in query.items():
@@ -280,7 +280,7 @@ def test_an_alerts_address_opens_its_runbook_whatever_the_store(
     assert not at.exception
     assert urlsplit(address.runbook_url).path == "/runbooks"
     assert at.markdown[0].value.startswith("# TurnscopeKvMismatch")
-    assert "](/?sessions_check=Possibly+wrong" in at.markdown[0].value
+    assert "](/sessions?sessions_check=Possibly+wrong" in at.markdown[0].value
     assert "127.0.0.1:8501" not in at.markdown[0].value
 
 

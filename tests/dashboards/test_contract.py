@@ -139,7 +139,7 @@ EXPLORERS = {
 
 def test_links_into_the_explorer_set_filters_that_it_has() -> None:
     found = [
-        parse_qs(link["url"].removeprefix("${explorer}/?"), strict_parsing=True)
+        parse_qs(link["url"].removeprefix("${explorer}/sessions?"), strict_parsing=True)
         for _, panel in panels()
         for link in panel.get("links", [])
         if link["url"].startswith("${explorer}/")

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import cards, columns, data, filters, frames, pages, stories, tables, text, words
+from turnscope_app import cards, columns, controls, data, filters, frames, pages, stories, tables, text, words
 
 store = data.store()
 totals = data.totals(store)
 
 st.title("Sessions")
 if totals.turns == 0:
-    st.info(
-        "The store is there, and it has no turns yet. Send a request through your proxy: a turn appears here about a "
-        "minute after it ended. If none comes, `turnscope doctor` says what is missing.",
-        icon=":material/hourglass_empty:",
-    )
-
-    @st.fragment(run_every=data.FRESH_SECONDS)
-    def wait() -> None:
-        """Look again, and show the list as soon as there is one."""
-        if data.totals(data.store()).turns:
-            st.rerun()
-
-    wait()
-    st.stop()
-
+    controls.nothing_yet()
+controls.copy_link(page="sessions")
 st.markdown(
     "What did each agent turn compute, fetch back and wait for? **Click a session** to see its turns one by one."
 )
@@ -99,6 +86,7 @@ if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
 else:
     st.caption(text.shown_of(table.num_rows, total, "session"))
+    controls.download(table, "sessions", page="sessions")
     row = tables.choose(frames.sessions(table), columns.SESSIONS, key="sessions_table", pinned="session")
 if row is not None:
     st.session_state[pages.BACK] = st.query_params.to_dict()

@@ -43,8 +43,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
     owner: str = "exporter"
-    """Who counts it: ``turn shard, hold shard, settler, leg, transfer, emitters, fabric, engine metrics, agent spans``
-    or ``exporter``."""
+    """Who counts it: ``turn shard, hold shard, settler, sessions, leg, transfer, emitters, fabric, engine metrics,
+    agent spans`` or ``exporter``."""
     roles: tuple[Role, ...] = tuple(Role)
     """Engines of these roles export it: which names its known label sets are made of."""
     sparse: bool = False

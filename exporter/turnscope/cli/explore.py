@@ -20,6 +20,8 @@ from turnscope.store import StoreError, StoreReader
 HOST = "127.0.0.1"
 STORE_VARIABLE = "TURNSCOPE_EXPLORE_STORE"
 """How the app is told which store to show."""
+DEMO_VARIABLE = "TURNSCOPE_EXPLORE_DEMO"
+"""How the app is told that its data are a demonstration's: what they are, in a sentence."""
 
 
 def explore(

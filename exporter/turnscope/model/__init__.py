@@ -39,7 +39,8 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
-from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
+from turnscope.model.figures import Figures, Period
+from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -61,6 +62,7 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "Activity",
     "AgentSpan",
     "AnyBody",
     "AssemblyStatus",
@@ -83,6 +85,7 @@ __all__ = [
     "FabricStatus",
     "FabricWindow",
     "Fact",
+    "Figures",
     "Final",
     "Gauge",
     "Handle",
@@ -91,6 +94,7 @@ __all__ = [
     "Hold",
     "HoldRecord",
     "HoldUse",
+    "Period",
     "Request",
     "Revision",
     "Sample",

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from turnscope.measures.reuse import NO_OBSTACLE as NO_OBSTACLE
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TURNS
@@ -74,8 +75,6 @@ _TURN_MARKS: Final = {
     "rewritten": "rewritten_tokens > 0",
     "lost": "net_gain_ns < 0",
 }
-NO_OBSTACLE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
-"""Reasons with which all is well: nothing was there to fetch, or it was not worth fetching."""
 _OBSTACLE: Final = f"reason NOT IN {tuple(str(reason) for reason in (*NO_OBSTACLE, Reason.UNKNOWN))}"
 REUSED: Final = "local_hit_tokens + fetched_tokens + external_tokens"
 """Prompt tokens of a turn that were not computed; NULL unless every source is known."""
@@ -208,7 +207,7 @@ def _with_holds(src: Sources, turns: str, among: str) -> str:
     return (
         f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD}, (SELECT count(*) FROM {among}) AS total "
         f"FROM {turns} t LEFT JOIN {newest_of_few(HOLDS, left)} h ON h.hold_id = t.left_hold_id "
-        f"LEFT JOIN {pauses(turns, among)} p ON p.turn_id = t.turn_id"
+        f"LEFT JOIN {pauses(turns, among)} p ON p.turn_key = hash(t.turn_id)"
     )
 
 

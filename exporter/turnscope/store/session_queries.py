@@ -240,8 +240,26 @@ def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[st
 _NAMED: Final = f"{SESSION} IS NOT NULL"
 
 
+def counted_until(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """Up to when the metrics have some sessions: those of which they are to have any time."""
+    return (
+        f"SELECT session_id, counted_until_ns FROM {newest(SESSIONS, src.sessions, 'session_id, counted_until_ns')} "
+        "WHERE counted_until_ns IS NOT NULL AND list_contains($session_ids, session_id)"
+    ), {"session_ids": session_ids}
+
+
+def uncounted(src: Sources) -> tuple[str, Params]:
+    """Sessions that the metrics are to have more of."""
+    columns = "session_id, counted_until_ns, ended_ns, turns, spans"
+    return (
+        f"SELECT session_id FROM {newest(SESSIONS, src.sessions, columns)} "
+        "WHERE counted_until_ns < ended_ns AND turns + spans > 0 ORDER BY ended_ns"
+    ), {}
+
+
 def outdated(src: Sources) -> tuple[str, Params]:
-    """Sessions with another number of turns or spans than their summary says, or without one; the newest first."""
+    """Sessions with another number of turns or spans than their summary says, or without one, or with one of an older
+    turnscope, which lacked columns; the newest first."""
     counted = " UNION ALL ".join(
         f"SELECT session_id, started_ns, {turns} AS turns, {spans} AS spans FROM {newest(table, source, columns)} "
         f"WHERE {_NAMED}"
@@ -253,6 +271,6 @@ def outdated(src: Sources) -> tuple[str, Params]:
     return (
         f"SELECT c.session_id FROM (SELECT session_id, max(started_ns) AS last_ns, sum(turns) AS turns, "
         f"sum(spans) AS spans FROM ({counted}) GROUP BY session_id) c "
-        f"LEFT JOIN {newest(SESSIONS, src.sessions, 'session_id, turns, spans')} s USING (session_id) "
-        "WHERE s.session_id IS NULL OR s.turns != c.turns OR s.spans != c.spans ORDER BY last_ns DESC"
+        f"LEFT JOIN {newest(SESSIONS, src.sessions, 'session_id, turns, spans, reasons')} s USING (session_id) "
+        "WHERE s.reasons IS NULL OR s.turns != c.turns OR s.spans != c.spans ORDER BY last_ns DESC"
     ), {}
