@@ -12,11 +12,13 @@ _VIEWS: Final = Path(__file__).parent / "views"
 HOME: Final = st.Page(_VIEWS / "home.py", title="Home", icon=":material/home:", url_path="home", default=True)
 SESSIONS: Final = st.Page(_VIEWS / "sessions.py", title="Sessions", icon=":material/forum:", url_path="sessions")
 SESSION: Final = st.Page(_VIEWS / "session.py", title="Session", icon=":material/timeline:", url_path="session")
+RUNBOOKS: Final = st.Page(_VIEWS / "runbooks.py", title="Runbooks", icon=":material/emergency:", url_path="runbooks")
 ABOUT: Final = st.Page(_VIEWS / "about.py", title="About this data", icon=":material/info:", url_path="about")
 ALL: Final = (
     HOME,
     SESSIONS,
     SESSION,
+    RUNBOOKS,
     ABOUT,
 )
 """In the order of the navigation."""

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import turnscope_app
+from alerts.build import alerts
+from alerts.rule import Alert
 from tests.app import sample
 from tests.store.rows import fill, turn, writer
 from turnscope_app import data, fields, words
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
-VIEWS = {
-    "home": "views/home.py",
-    "sessions": "views/sessions.py",
-    "session": "views/session.py",
-    "about": "views/about.py",
-}
+VIEWS = ("home", "sessions", "session", "about")
+"""Those that show the store."""
 
 
 def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
@@ -27,7 +26,7 @@ def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -
     at = AppTest.from_file(str(MAIN), default_timeout=60)
     if view != "home":
         at.run()
-        at.switch_page(VIEWS[view])
+        at.switch_page(f"views/{view}.py")
     for name, value in query.items():
         at.query_params[name] = value
     return at.run()
@@ -269,3 +268,26 @@ def test_every_widget_has_a_key_of_its_page(store: Path, monkeypatch: pytest.Mon
         assert widgets
         for widget in widgets:
             assert str(widget.key).startswith(f"{view}_")
+
+
+def test_an_alerts_address_opens_its_runbook_whatever_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "TurnscopeKvMismatch.md"
+    address = Alert(name=name[:-3], severity="", expr="", wait="", wait_reason="", summary="", description="")
+    (asked,) = parse_qs(urlsplit(address.runbook_url).query).items()
+    at = _open("runbooks", tmp_path / "none", monkeypatch, **{asked[0]: asked[1][0]})
+    assert not at.exception
+    assert urlsplit(address.runbook_url).path == "/runbooks"
+    assert at.markdown[0].value.startswith("# TurnscopeKvMismatch")
+    assert "](/sessions?sessions_check=Possibly+wrong" in at.markdown[0].value
+    assert "127.0.0.1:8501" not in at.markdown[0].value
+
+
+def test_without_an_alert_the_runbooks_are_there_to_choose_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = _open("runbooks", tmp_path / "none", monkeypatch)
+    assert not at.exception
+    assert {f"{alert.name}.md" for alert in alerts()} == set(at.selectbox[0].options)
+    assert "Choose the alert that fired" in _said(at)

@@ -37,7 +37,7 @@ def test_reasoning_stripped_from_the_history_is_a_mismatch_where_it_stood() -> N
     assert encloses(turn, 1000, within=LONGEST)
     assert turn.diverged_after is not None
     assert (turn.fetched_tokens, turn.suspect_tokens) == (1250, 1250 - turn.diverged_after)
-    assert run.count("suspicions_total", "kv_mismatch") == 1
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 1
     assert run.count("suspect_tokens_total", "prefill-0") == turn.suspect_tokens
     assert run.count("prompt_tokens_total", "prefill-0", "fetched") == 1250
 

@@ -24,7 +24,7 @@ def test_a_hit_that_was_counted_before_the_mismatch_was_known_is_found_when_it_i
     run.feed(told, at_ms=40_000).wait()
     turn = run.turns()["p3"]
     assert (turn.revision, turn.suspicions, turn.mismatch_evidence) == (2, ["kv_mismatch"], "inferred")
-    assert run.count("suspicions_total", "kv_mismatch") == 2
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 2
 
 
 def test_what_a_refuted_mismatch_had_tainted_is_cleared_with_it() -> None:
@@ -128,7 +128,7 @@ def test_what_is_remembered_of_a_cache_is_bounded(monkeypatch: pytest.MonkeyPatc
         two = talk.turn(f"{n}b", edited, at_ms=at + 5000, given=pair.handle(f"{n}a", 1599))
         run.feed([*flat(one), *flat(two), *other(pair, f"{n}c", at_ms=at + 9000, local=1200)])
     run.wait()
-    assert run.count("suspicions_total", "kv_mismatch") == 20
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 20
     assert [len(c.spoiled) for c in run.assembler._state.caches.values()] == [12, 12]
     assert max(len(c.hits) for c in run.assembler._state.caches.values()) == 5
 

@@ -63,4 +63,4 @@ def test_two_turns_whose_samples_found_each_other_s_wrong_kv_are_each_suspected_
         events += [at_d(pair, f"{name}2", at_ms + more, prompt=len(EDITED), local=1200) for more in (1000, 2000)]
     run = Run().feed(events).wait()
     assert [run.turns()[p].suspicions for p in ("ps2", "pt2")] == 2 * [["kv_mismatch"]]
-    assert run.count("suspicions_total", "kv_mismatch") == 2
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 2

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from turnscope.semconv import HoldKind, Part, Status
-from turnscope.store.fates import PAUSE_NEEDS, fate, key, pauses
+from turnscope.store.fates import PAUSE_NEEDS, fate, pauses
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import HOLDS, SESSIONS, TURNS
 from turnscope.store.scope import Scope
