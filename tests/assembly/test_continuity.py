@@ -117,12 +117,6 @@ def test_p_s_prompt_and_d_s_answer_together_tell_where_a_prompt_parts() -> None:
     assert turn.suspicions == ["kv_mismatch"]
 
 
-def test_where_p_s_prompt_ends_it_tells_more_closely_than_d_where_it_was_edited() -> None:
-    turn = two_turns([*FAITHFUL[:995], 7, *FAITHFUL[996:]]).turns()["p2"]
-    assert turn.diverged_before == 999
-    assert encloses(turn, 995, within=LONGEST)
-
-
 def test_what_d_holds_of_other_text_than_p_computed_is_a_mismatch_although_p_s_prompt_agrees() -> None:
     pair = Pair()
     talk = Talk(pair)
