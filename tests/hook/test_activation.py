@@ -66,7 +66,8 @@ load()
 load()
 print([name for name in sys.modules if name.startswith("prometheus_client")])
 """
-    for shared in ({}, {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}):
+    variables: list[dict[str, str]] = [{}, {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}]
+    for shared in variables:
         assert in_a_process(code, TURNSCOPE_ENDPOINT="http://127.0.0.1:4317", **shared) == "[]"
     assert list(tmp_path.iterdir()) == []
 
