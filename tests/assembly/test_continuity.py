@@ -117,6 +117,21 @@ def test_p_s_prompt_and_d_s_answer_together_tell_where_a_prompt_parts() -> None:
     assert turn.suspicions == ["kv_mismatch"]
 
 
+def test_what_d_holds_of_other_text_than_p_computed_is_a_mismatch_although_p_s_prompt_agrees() -> None:
+    pair = Pair()
+    talk = Talk(pair)
+    one = talk.turn("1", SYSTEM, 600, first=True)
+    two = talk.turn("2", FAITHFUL, at_ms=5000, given=pair.handle("1", 1599))
+    told = pair.digests("1", SYSTEM, answer_of(), 1400, legs="p")
+    told += pair.digests("1", [*SYSTEM[:300], 7, *SYSTEM[301:]], answer_of(), 1400, legs="d")
+    turn = Run().feed([*pair.start(), *one[0], *two[0], *told, *two[1]]).wait().turns()["p2"]
+    assert (turn.suspicions, turn.mismatch_evidence, encloses(turn, 300, within=LONGEST)) == (
+        ["kv_mismatch"],
+        "digests",
+        True,
+    )
+
+
 # --- without digests ----------------------------------------------------------------------------------
 def test_without_digests_only_lengths_speak_and_say_so() -> None:
     turn = two_turns([*SYSTEM, *answer_of()[400:], *USER], digests=False).turns()["p2"]
