@@ -13,6 +13,7 @@ from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store.totals import Counts, Totals
 from turnscope_app import columns, fields, session_story, text, words
+from turnscope_app import opted as of_application
 from turnscope_app.columns import Column, Kind, Row
 
 _PER_UNIT: Final = {Kind.MS: 1e6, Kind.SECONDS: 1e9}
@@ -49,9 +50,19 @@ def _rounded(number: float) -> float:
     return round(number) if abs(number) >= 100 else round(number, 1)
 
 
-def sessions(table: pa.Table) -> pd.DataFrame:
+def sessions(table: pa.Table, shown: Iterable[Column] = columns.SESSIONS) -> pd.DataFrame:
     """One row a session."""
-    return of(table.to_pylist(), columns.SESSIONS)
+    return of(table.to_pylist(), shown)
+
+
+def opted(table: pa.Table, labels: Mapping[str, str], links: Mapping[str, str]) -> pa.Table:
+    """Sessions with the ``label`` and ``link`` that their applications have opted in to, where any has."""
+    names, ids = table["applications"].to_pylist(), table["session_id"].to_pylist()
+    for name, made, templates in (("label", of_application.label, labels), ("link", of_application.link, links)):
+        if templates:
+            values = [made(templates, one or [], session_id) for one, session_id in zip(names, ids, strict=True)]
+            table = table.append_column(name, pa.array(values, pa.string()))
+    return table
 
 
 def turns(rows: list[Row], numbers: list[int]) -> pd.DataFrame:

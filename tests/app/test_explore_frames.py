@@ -218,7 +218,7 @@ def test_how_much_was_computed_again_is_a_card_only_where_it_was_measured(reader
 
 
 def test_the_cards_count_turns_without_a_session_apart(reader: StoreReader) -> None:
-    found = {card.label: card for card in cards.store(reader.totals())}
+    found = {card.label: card for card in cards.store(reader.totals(), 8)}
     assert (found["Sessions"].value, found["Turns"].value) == ("8", "33")
     assert found["Turns"].help.endswith("31 in sessions, 2 without a session id.")
 

@@ -130,6 +130,21 @@ class StoreReader:
         )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
 
+    def listed(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        *,
+        sort: SummarySort = SummarySort.LAST,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+        fresh: Fresh = (),
+    ) -> Page:
+        """The same as a table of what a list shows: ``session_queries.LISTED`` and ``spared_ns``."""
+        return self._page(
+            lambda s: session_queries.listed(s, where, sort, descending=descending), limit, offset, _newer(fresh)
+        )
+
     def summed(
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
