@@ -159,3 +159,45 @@ SESSIONS: Final = (
     Column("fetched_bytes", "Fetched back", "Data moved from decode to prefill workers.", Kind.BYTES),
     Column("models", "Model", "The models that served it.", Kind.LIST),
 )
+
+
+def _of_wall(name: str) -> Callable[[Row], float | None]:
+    return lambda row: percent(row[name], row["wall_ns"])
+
+
+APPLICATIONS: Final = (
+    Column(
+        "application",
+        "Application",
+        "As its spans name it, with its version (service.name).",
+        value=lambda row: text.harmless(row["application"]),
+    ),
+    Column("sessions", "Sessions", "That ended in this period.", Kind.COUNT),
+    Column(
+        "working_median_ns",
+        "Session without waits for people",
+        "Half of its sessions worked no longer.",
+        Kind.SECONDS,
+    ),
+    *(
+        Column(
+            f"{part}_share",
+            word.plain,
+            f"{word.story} Share of session time.",
+            Kind.SHARE,
+            130,
+            value=_of_wall(f"{part}_ns"),
+        )
+        for part, word in words.PARTS.items()
+    ),
+    Column(
+        "spared",
+        "Saved by reuse at best",
+        "How much shorter its sessions were, had what was computed again been fetched back (estimated).",
+        Kind.SHARE,
+        130,
+        value=_of_wall("fetched_ns"),
+    ),
+    Column("suspicious_turns", "Possibly wrong", "Turns with evidence that reuse spoiled the answer.", Kind.COUNT),
+    Column("failed_turns", "Not answered", "Turns that failed, were cancelled or are stuck.", Kind.COUNT),
+)

@@ -14,6 +14,12 @@ from turnscope_app import data, exports, words
 
 DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
 """Set by ``turnscope demo``: what its data are, in a sentence."""
+SPANS: Final = """\
+export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318
+export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
+export OTEL_TRACES_EXPORTER=otlp
+export OTEL_SERVICE_NAME=my-agent"""
+"""What makes an instrumented agent send its spans to a sidecar on the same machine."""
 _HERE: Final = Path(__file__).parent
 _BUTTON: Final = '<button type="button" title="{title}">Copy link to this view</button><span role="status"></span>'
 _STYLE: Final = """
@@ -22,6 +28,13 @@ button {font: inherit; font-size: 0.875rem; color: var(--st-text-color); backgro
 button:hover, button:focus-visible {color: var(--st-link-color); border-color: currentColor}
 span {font-size: 0.875rem; color: var(--st-text-color); margin-left: 0.5rem}
 """
+
+
+def head(title: str, *, page: str) -> None:
+    """The page's heading, and beside it a button that copies a link to this view."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title(title, anchor=False, width="content")
+        copy_link(page=page)
 
 
 def copy_link(*, page: str) -> None:

@@ -12,8 +12,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import streamlit as st
 
+from turnscope.model import Figures, Period, SessionSummary
 from turnscope.store import StoreReader
 from turnscope.store.queries import SessionFilter, SessionSort
+from turnscope.store.summaries import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import Whole, read
 
@@ -23,6 +25,12 @@ LIMIT: Final = 1_000
 """Rows that are sent to a browser at most."""
 FRESH_SECONDS: Final = 5
 """How often the store is asked whether it has something new, at most."""
+
+
+FRESH_SESSIONS: Final = 500
+"""Sessions without a summary in the store that are summed up here, at most: a running sidecar leaves few."""
+Asked = tuple[tuple[str, Any], ...]
+"""Fields of a filter or period and their values: what can be remembered by."""
 
 
 class Store(NamedTuple):
@@ -55,6 +63,48 @@ def sessions(store: Store, where: tuple[tuple[str, Any], ...], sort: str, descen
         SessionFilter(**dict(where)), sort=SessionSort(sort), descending=descending, limit=LIMIT
     )
     return page.table, page.total
+
+
+@st.cache_data(max_entries=2, show_spinner="Summing up what is new …")
+def _fresh(store: Store) -> list[SessionSummary]:
+    """Summaries that the store has not got yet, of the newest ``FRESH_SESSIONS`` at most."""
+    return fresh(_reader(store.url), time.time_ns(), FRESH_SESSIONS)[0]
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def bounds(store: Store) -> tuple[int, int, int]:
+    """How many sessions there are, and when the first and the last of them ended."""
+    return _reader(store.url).bounds(_fresh(store))
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def names(store: Store) -> dict[str, list[str]]:
+    """Applications, agents, models, deployments and engines to choose from, the frequent first."""
+    return _reader(store.url).names(_fresh(store))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def figures(store: Store, period: Asked) -> Figures:
+    """The sums over the sessions of a period."""
+    return _reader(store.url).figures(Period(**dict(period)), _fresh(store))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def course(store: Store, period: Asked) -> list[Figures]:
+    """The same for each of its steps that has a session."""
+    return _reader(store.url).course(Period(**dict(period)), _fresh(store))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def by_application(store: Store, period: Asked) -> list[Figures]:
+    """The same for each application."""
+    return _reader(store.url).by_application(Period(**dict(period)), _fresh(store))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def telling(store: Store, period: Asked) -> dict[str, SessionSummary]:
+    """The typical, the slow and the worst session of a period, as far as there are such."""
+    return _reader(store.url).telling(Period(**dict(period)), _fresh(store))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -7,12 +7,13 @@ from pathlib import Path
 import streamlit as st
 
 from turnscope.store import StoreError, StoreMissing
-from turnscope_app import controls, pages
+from turnscope_app import controls, pages, tables
 
 HERE = Path(__file__).parent
 
 st.set_page_config(page_title="turnscope", page_icon=str(HERE / "icon.svg"), layout="wide")
 st.html(HERE / "style.css")
+st.html(tables.part_style())
 page = st.navigation(pages.ALL, position="top")
 controls.demo_notice()
 try:

@@ -7,17 +7,19 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from turnscope.model import Ceiling, Segment, SessionSummary
-from turnscope.semconv import Evidence, Part, Reason, Status
-from turnscope.store.queries import NO_OBSTACLE
+from turnscope.measures.reuse import NO_OBSTACLE
+from turnscope.measures.verdict import Verdict, judge
+from turnscope.model import Ceiling, Figures, Segment, SessionSummary
+from turnscope.semconv import Evidence, Part, Status
 from turnscope_app import text, words
+from turnscope_app.advice import OWNERS
 from turnscope_app.because import because
 from turnscope_app.stories import Turn
 
 LINES: Final = 8
 """Of a story at most."""
 _LONE: Final = 2
-"""Turns with one and the same obstacle that are told one by one; more are told together."""
+"""Turns of one kind, such as with one and the same obstacle that are told one by one; more are told together."""
 _LONG: Final = 0.1
 """A wait of at least this share of the session is told of."""
 _NS_A_TOKEN: Final = 100_000
@@ -136,9 +138,9 @@ def ceiling(summary: SessionSummary) -> str:
     if not found.fetched_high_ns:
         return f"Reuse would not help: to fetch {again} would have taken as long as computing it did.{_unjudged(found)}"
     return (
-        f"At best reuse would make it {text.duration(found.fetched_ns)} shorter "
+        f"At best reuse would make it {text.about(found.fetched_ns)} shorter "
         f"({text.share(found.fetched_ns, summary.wall_ns)} of its time; nine times in ten between "
-        f"{text.duration(found.fetched_low_ns)} and {text.duration(found.fetched_high_ns)}): had {again} been fetched "
+        f"{text.about(found.fetched_low_ns)} and {text.about(found.fetched_high_ns)}): had {again} been fetched "
         f"back instead{_basis(found)}.{_unjudged(found)}"
     )
 
@@ -199,51 +201,64 @@ class Step(NamedTuple):
     said: str
 
 
-def next_step(summary: SessionSummary) -> Step:
-    """The one thing that would help this session most."""
-    spent = parts(summary)
-    spent.pop(Part.USER_WAIT, None)
-    busy = sum(spent.values())
-    if summary.suspicious_turns:
-        wrong = text.turns(summary.suspicious_turns)
-        return Step("Serving", f"Check the answers of {wrong}: reused memory may not have been theirs. It comes first.")
-    if not busy:
-        return Step("Nobody", "All of it was waiting for a person: there is nothing to make faster.")
-    most = max(spent, key=lambda part: spent[part])
+def figures(summary: SessionSummary) -> Figures:
+    """The session as sums over it alone, to be judged as a period is."""
+    shared = set(Figures.__struct_fields__) & (set(SessionSummary.__struct_fields__) - {"tasks", "applications"})
     found = summary.ceiling
-    if found.fetched_ns and found.fetched_ns >= _WORTH_IT * busy and found.reasons:
-        reason = found.reasons[0].reason
-        word = words.REASONS.get(reason)
-        return Step(_OWNERS.get(reason, "Serving"), word.story if word else f"See the turns with reason {reason}.")
-    return _STEPS[most]
+    return Figures(
+        **{name: getattr(summary, name) for name in shared},
+        sessions=1,
+        spanned_sessions=int(summary.spans > 0),
+        tooled_sessions=int(summary.tools is not None),
+        proxied_sessions=int("proxy" in summary.sources),
+        **{name: getattr(found, name) for name in _CEILING},
+        assumed=found.transfer not in (None, "measured"),
+    )
 
 
-_WORTH_IT: Final = 0.05
-"""Of the time that was not waiting for a person: from here on reuse is the first thing to look at."""
-_OWNERS: Final[dict[str, str]] = {
-    Reason.NO_SESSION_ID: "Application",
-    Reason.PREFIX_DIVERGED: "Application",
-    Reason.STOPPED_BY_STRING: "Application",
-    Reason.PREVIOUS_TURN_ABORTED: "Application",
+_CEILING: Final = (
+    "free_ns",
+    "fetched_ns",
+    "fetched_low_ns",
+    "fetched_high_ns",
+    "judged_turns",
+    "unjudged_turns",
+)
+
+
+def next_step(summary: SessionSummary) -> Step:
+    """The one thing to do first, by the same rules as a period's."""
+    rule = judge(figures(summary))[0]
+    owner, _ = OWNERS[rule.owner]
+    if rule.verdict is Verdict.REUSE_WOULD_HELP:
+        word = words.REASONS.get(summary.main_reason or "")
+        why = f" {word.story}" if word else ""
+        return Step(owner, f"Remove what is in the way of reuse.{why}")
+    return Step(owner, STEPS[rule.verdict])
+
+
+STEPS: Final[dict[Verdict, str]] = {
+    Verdict.NOTHING_SEEN: "Nothing is known of it.",
+    Verdict.ANSWERS_IN_DOUBT: (
+        "Check the answers named below before anything else: memory that was reused may not have been theirs. Until it "
+        "is explained, switch fetching back off on the engines concerned."
+    ),
+    Verdict.NOT_ANSWERED: "See below where turns ended without an answer, and why: that comes before any slowness.",
+    Verdict.NOTHING_TIMED: "Nothing: all of its time was waiting for a person.",
+    Verdict.MOSTLY_UNKNOWN: (
+        "Let its time be measured: start the proxy with `turnscope run`, and send the agent's spans. Most is unknown."
+    ),
+    Verdict.TOOLS: "Make the slowest tools faster, or run them at once: most of its time was tools.",
+    Verdict.OUTSIDE_THE_MODEL: (
+        "Send the agent's spans: most of its time was outside the model, and only they tell tools from the application."
+    ),
+    Verdict.APPLICATION: "Profile the agent's own program between its model calls: it took most of the time.",
+    Verdict.WAITING_FOR_ENGINES: "Add prefill capacity, or spread the load: requests waited in queues and transfers.",
+    Verdict.READING_PROMPTS: "Send shorter prompts, or add prefill capacity: most of its time was reading prompts.",
+    Verdict.WRITING_ANSWERS: "Let answers be shorter, or use a faster model: most of its time was writing.",
+    Verdict.LARGEST_UNKNOWN: "Send the agent's spans: they tell what happened between its model calls.",
 }
-"""Of obstacles to reuse; the others are the serving side's."""
-_STEPS: Final = {
-    Part.INPUT_PROCESSING: Step(
-        "Serving", "Most of it was reading prompts: see below which part of the time to the first word was long."
-    ),
-    Part.GENERATION: Step(
-        "Model", "Most of it was writing: shorter answers, or a faster model, would help; reuse would not."
-    ),
-    Part.TOOL_WAIT: Step(
-        "Tools", "Most of it was waiting for tools: make the slowest faster, or run them at once; reuse would not help."
-    ),
-    Part.APPLICATION_WORK: Step(
-        "Application", "Most of it was the agent's own program: profile it; reuse would not help."
-    ),
-    Part.UNKNOWN: Step(
-        "Application", "Most of its time is unknown: send the agent's spans, and run the proxy with turnscope's hook."
-    ),
-}
+"""Of every verdict but that reuse would help, which has the obstacle's own words."""
 
 
 # --- what happened ------------------------------------------------------------------------------------
@@ -258,11 +273,12 @@ def lines(turns: Sequence[Turn], numbers: Sequence[int], segments: Sequence[Segm
     failed = [(n, turn) for n, turn in numbered if turn["status"] != Status.OK and not turn["suspicions"]]
     rest = [(n, turn) for n, turn in numbered if turn["status"] == Status.OK and not turn["suspicions"]]
     again = [(n, turn) for n, turn in rest if _is_avoidable(turn)]
-    gained = [(n, turn) for n, turn in rest if not _is_avoidable(turn) and turn["fetched_tokens"]]
+    fetched = [(n, turn) for n, turn in rest if not _is_avoidable(turn) and turn["fetched_tokens"]]
+    gained = [(n, turn) for n, turn in fetched if turn["net_gain_ns"] is not None]
     found = _told(wrong, lambda turn: ", ".join(map(_suspicion, turn["suspicions"])), _wrong)
     found += _told(failed, lambda turn: turn["status"], _unanswered)
     found += _told(again, lambda turn: turn["reason"], _computed_again)
-    found += [line for n, turn in gained if (line := _gained(n, turn))]
+    found += _told(gained, lambda turn: "gain" if turn["net_gain_ns"] >= 0 else "loss", _gained)
     found += _waits(numbered, segments)
     found.sort(key=lambda line: -line.weight)
     kept = sorted(found[:LINES], key=lambda line: (line.at_ns, line.turn or 0))
@@ -366,19 +382,21 @@ def _would_save(turns: Sequence[Turn]) -> str:
         return "; fetching would have been no faster"
     assumed = any(turn["refetch_basis"] == "assumed" for turn in turns)
     basis = ", if fetching takes what it took in the published reference" if assumed else ""
-    between = f" ({text.duration(low)} to {text.duration(high)})" if (low, high) != (best, best) else ""
-    return f"; fetching would have saved about {text.duration(best)}{between}{basis}"
+    between = f" ({text.about(low)} to {text.about(high)})" if (low, high) != (best, best) else ""
+    return f"; fetching would have saved about {text.about(best)}{between}{basis}"
 
 
-def _gained(number: int, turn: Turn) -> Line | None:
-    gain = turn["net_gain_ns"]
-    if gain is None:
-        return None
-    time = f" in {text.duration(turn['fetch_ns'])}" if turn["fetch_ns"] is not None else ""
-    said = f"Turn {number:,} fetched {turn['fetched_tokens']:,} tokens back{time}"
+def _gained(who: str, same: Sequence[_Numbered]) -> Line:
+    """All of them gained, or all lost."""
+    gain = sum(turn["net_gain_ns"] for _, turn in same)
+    tokens = sum(turn["fetched_tokens"] for _, turn in same)
+    times = [turn["fetch_ns"] for _, turn in same]
+    time = "" if None in times else f" in {text.about(sum(times))}"
+    number, turn = max(same, key=lambda item: abs(item[1]["net_gain_ns"]))
+    said = f"{who} fetched {tokens:,} tokens back{time}"
     if gain >= 0:
-        return Line(f"{said}, which saved about {text.duration(gain)}.", number, gain, turn["started_ns"])
-    said += f": computing them would have been about {text.duration(-gain)} faster."
+        return Line(f"{said}, which saved about {text.about(gain)}.", number, gain, turn["started_ns"])
+    said += f": computing them would have been about {text.about(-gain)} faster."
     return Line(said, number, -gain, turn["started_ns"])
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from turnscope_app import words
-from turnscope_app.cards import Card
+from turnscope.semconv import Part
+from turnscope_app import colours, words
+from turnscope_app.cards import Card, Change
 from turnscope_app.columns import Column, Kind
 
 
@@ -19,6 +20,40 @@ def cards(shown: Iterable[Card], *, page: str) -> None:
         for card in shown:
             told = words.explained(card.help, card.known)
             st.metric(card.label, card.value, help=told, border=True, height="stretch")
+
+
+def parts(shown: Mapping[Part, Card], *, page: str) -> None:
+    """The legend of a bar of parts: ``style`` gives each its colour."""
+    with st.container(key=f"{page}_parts_cards"):
+        for part, card in shown.items():
+            with st.container(key=f"{page}_part_{part}"):
+                st.metric(
+                    card.label,
+                    card.value,
+                    card.more,
+                    help=card.help,
+                    delta_color="off",
+                    delta_arrow="off",
+                    border=True,
+                    height="stretch",
+                )
+
+
+def part_style() -> str:
+    """The colours of ``parts`` as CSS."""
+    rules = (
+        f'[class*="_part_{part}"] [data-testid=stMetric] {{border-left: 0.4rem solid {colour}}}'
+        for part, colour in colours.PARTS.items()
+    )
+    return f"<style>{''.join(rules)}</style>"
+
+
+def changes(shown: Iterable[Change], *, page: str) -> None:
+    """Figures side by side, each with how much it changed; no arrow says good or bad where neither is."""
+    with st.container(key=f"{page}_cards"):
+        for card in shown:
+            colour: Any = {None: "off", True: "normal", False: "inverse"}[card.more_is_good]
+            st.metric(card.label, card.value, card.delta, delta_color=colour, border=True, height="stretch")
 
 
 def config(columns: Sequence[Column], *, pinned: str | None = None) -> dict[str, Any]:

@@ -28,7 +28,9 @@ HOLDS: Final = "Kept memory"
 _OTHERS: Final = "others"
 _TOOLS: Final = (SpanKind.TOOL, SpanKind.RETRIEVAL)
 _PAST_THE_END: Final = 12
-"""A hold that outlasts the session is drawn for a twelfth of its time more."""
+"""A hold that outlasts the session is drawn on for a twelfth of the drawing."""
+_MANY_HOLDS: Final = 30
+"""With more of them, only deadlines that were reached are drawn."""
 
 
 class Bar(NamedTuple):
@@ -68,10 +70,12 @@ def build(
     what was before the first or after the last one of the session where ``first`` and ``last`` say so."""
     start, end = _window(whole, turns, first=first, last=last)
     kept = list(_holds(whole, turns, numbers))
-    if last and any(bar.end_ns > end for bar in kept):
-        end += (end - start) // _PAST_THE_END
     by_id = {turn["turn_id"]: number for turn, number in zip(turns, numbers, strict=True)}
     segments = list(_clipped(whole.segments, start, end))
+    axis = shortened(segments, whole.summary.started_ns, start, end)
+    if last and any(bar.end_ns > end for bar in kept):
+        end += round(axis.length * 1e9) // _PAST_THE_END
+        axis = axis._replace(end_ns=end)
     lanes: dict[str, list[Bar]] = {WAITED_FOR: list(_waited_for(segments, by_id))}
     ran = [a for a in whole.activities if a.start_ns < end and (a.end_ns > start or a.start_ns == a.end_ns >= start)]
     for kinds, name in (((SpanKind.AGENT,), AGENT), ((SpanKind.MODEL_CALL,), MODEL), (_TOOLS, TOOLS)):
@@ -84,7 +88,7 @@ def build(
         [lane for lane, found in {**lanes, **below}.items() if found],
         bars,
         held,
-        shortened(segments, whole.summary.started_ns, start, end),
+        axis,
         merged or held_merged,
     )
 
@@ -205,19 +209,23 @@ def _beside(groups: list[list[Bar]]) -> dict[str, list[Bar]]:
             taken.append((0, 0))
         else:
             place = min(range(len(taken)), key=lambda place: taken[place])
-        taken[place] = max(taken[place][0], end), max(end, wanted)
+        taken[place] = max(taken[place][0], end), max(end, wanted) if len(groups) <= _MANY_HOLDS else end
         lane = name if place == 0 else f"{name} ({place + 1})"
         lanes.setdefault((name, place), []).extend(bar._replace(lane=lane) for bar in group)
-    return {bars[0].lane: _deadlines_with_room(bars) for _, bars in sorted(lanes.items())}
+    first = {name: min(bars[0].start_ns for (of, _), bars in lanes.items() if of == name) for name, _ in lanes}
+    ordered = sorted(lanes.items(), key=lambda item: (first[item[0][0]], item[0]))
+    return {bars[0].lane: _deadlines_with_room(bars, many=len(groups) > _MANY_HOLDS) for _, bars in ordered}
 
 
-def _deadlines_with_room(lane: list[Bar]) -> list[Bar]:
-    """Without those that would be drawn over what comes after in the same lane."""
+def _deadlines_with_room(lane: list[Bar], many: bool) -> list[Bar]:
+    """Without those that would be drawn over what comes after in the same lane, or that are too many to be read."""
     out = []
     for at, bar in enumerate(lane):
         after = lane[at + 1].start_ns if at + 1 < len(lane) else None
-        over = bar.deadline_ns is not None and after is not None and bar.deadline_ns > after
-        out.append(bar._replace(deadline_ns=None) if over else bar)
+        until = bar.deadline_ns
+        if until is not None and ((after is not None and until > after) or (many and until > bar.end_ns)):
+            bar = bar._replace(deadline_ns=None)
+        out.append(bar)
     return out
 
 

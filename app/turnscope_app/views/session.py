@@ -12,8 +12,8 @@ from turnscope_app import (
     charts,
     controls,
     data,
-    frames,
     pages,
+    part_charts,
     report,
     session_story,
     stories,
@@ -76,18 +76,19 @@ if summary.suspicious_turns:
         "the story below says which and why.",
         icon=":material/warning:",
     )
-st.markdown(f"**What to do next ({step.owner.lower()}):** {text.escaped(step.said)}")
-frame = charts.parts_frame(summary)
+st.markdown(f"**What to do next, {step.owner}:** {step.said}")
+figures = session_story.figures(summary)
+frame = part_charts.parts_frame(figures)
 if not frame.empty:
-    st.altair_chart(charts.parts(frame), key="session_parts")
+    st.altair_chart(part_charts.parts(frame), key="session_parts")
+    st.html(tables.part_style())
+    tables.parts(cards.parts(figures), page="session")
 for doubt in session_story.doubts(summary):
     st.caption(doubt)
 if not session_story.separated(summary):
     with st.expander("Outside the model: tools or application, not separated", icon=":material/call_split:"):
         st.markdown(session_story.NOT_SEPARATED)
         st.code(session_story.SEPARATES, language="bash")
-with st.expander("What each part of the time is, and how it is known"):
-    tables.read(frames.parts(summary))
 tables.cards(cards.session(summary, whole.turns), page="session")
 
 # --- what happened --------------------------------------------------------------------------------------
@@ -112,17 +113,19 @@ if drawn.lanes:
 
 if lines:
     st.subheader("The story", anchor=False, help="What mattered most, in order of time. Click a turn to see it below.")
-    for place, line in enumerate(lines):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            if line.turn is not None:
-                st.button(
-                    f"Turn {line.turn:,}",
-                    key=f"session_line_{place}",
-                    type="tertiary",
-                    on_click=turn_section.go_to,
-                    args=(line.turn, numbers),
-                )
-            st.markdown(text.escaped(line.said))
+    with st.container(gap=None, key="session_lines"):
+        for place, line in enumerate(lines):
+            if line.turn is None:
+                st.markdown(text.escaped(line.said))
+                continue
+            st.button(
+                text.escaped(line.said),
+                key=f"session_line_{place}",
+                type="tertiary",
+                on_click=turn_section.go_to,
+                args=(line.turn, numbers),
+                help=f"Show turn {line.turn:,} below",
+            )
     if more:
         st.caption(f"... and {more:,} lesser things: the table below has every turn.")
 if rows:

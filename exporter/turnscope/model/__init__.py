@@ -39,6 +39,7 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
+from turnscope.model.figures import Figures, Period
 from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
@@ -84,6 +85,7 @@ __all__ = [
     "FabricStatus",
     "FabricWindow",
     "Fact",
+    "Figures",
     "Final",
     "Gauge",
     "Handle",
@@ -92,6 +94,7 @@ __all__ = [
     "Hold",
     "HoldRecord",
     "HoldUse",
+    "Period",
     "Request",
     "Revision",
     "Sample",

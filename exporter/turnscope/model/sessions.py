@@ -172,7 +172,28 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     """That answers asked for; None where nobody saw the answers."""
     errors: int = 0
     """Turns, and spans of tools, that failed."""
+    failed_turns: int = 0
+    """That were not answered."""
     suspicious_turns: int = 0
+    prompt_tokens: int | None = None
+    """Sums over its turns, as those below; None where none of them measured it."""
+    source_tokens: int | None = None
+    """Prompt tokens of the turns whose sources are all known, and how many of them were not computed."""
+    reused_tokens: int | None = None
+    local_hit_tokens: int | None = None
+    fetched_tokens: int | None = None
+    external_tokens: int | None = None
+    computed_tokens: int | None = None
+    recomputed_tokens: int | None = None
+    output_tokens: int | None = None
+    fetched_bytes: int | None = None
+    engines: list[str] = []
+    paths: list[str] = []
+    """Those that occur among its turns, as those below."""
+    reasons: list[str] = []
+    suspicions: list[str] = []
+    main_reason: str | None = None
+    """The most frequent obstacle to fetching back; None where there was none."""
     ttft_median_ns: int | None = None
     models: list[str] = []
     agents: list[str] = []

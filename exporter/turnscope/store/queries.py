@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from turnscope.measures.reuse import NO_OBSTACLE
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TURNS
@@ -56,8 +57,6 @@ _TURN_TEST: Final = {
     "since_ns": "started_ns >= $since_ns",
     "until_ns": "started_ns < $until_ns",
 }
-NO_OBSTACLE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
-"""Reasons with which all is well: nothing was there to fetch, or it was not worth fetching."""
 _OBSTACLE: Final = f"reason NOT IN {tuple(str(reason) for reason in (*NO_OBSTACLE, Reason.UNKNOWN))}"
 REUSED: Final = "local_hit_tokens + fetched_tokens + external_tokens"
 """Prompt tokens of a turn that were not computed; NULL unless every source is known."""

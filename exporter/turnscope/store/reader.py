@@ -11,8 +11,8 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from turnscope.model import AgentSpan, SessionSummary, Turn
-from turnscope.store import manifest, queries, session_queries, sql, totals
+from turnscope.model import AgentSpan, Figures, Period, SessionSummary, Turn
+from turnscope.store import manifest, overview, queries, session_queries, sql, totals
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
@@ -24,6 +24,8 @@ from turnscope.store.totals import Counts, Totals
 MEMORY: Final = "2GB"
 _TRIES: Final = 3
 _Row = TypeVar("_Row", bound=msgspec.Struct)
+Fresh = Sequence[SessionSummary]
+"""Summaries that are newer than the store's."""
 Query = Callable[[Sources], tuple[str, Params]]
 
 
@@ -111,36 +113,62 @@ class StoreReader:
         descending: bool = True,
         limit: int = 100,
         offset: int = 0,
-        fresh: Sequence[SessionSummary] = (),
+        fresh: Fresh = (),
     ) -> tuple[list[SessionSummary], int]:
         """Sessions as they were summed up last, those of spans alone included, and how many there are in all.
         ``fresh``: summaries that are newer than the store's."""
-        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
         page = self._page(
-            lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, newer
+            lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, _newer(fresh)
         )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
 
     def summed(
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
-        fresh: Sequence[SessionSummary] = (),
+        fresh: Fresh = (),
     ) -> SessionSums:
         """The sums over all sessions that meet ``where``."""
-        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
-        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, newer).to_pylist()
+        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, _newer(fresh)).to_pylist()
         return _struct(row, SessionSums)
 
     def latencies(
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
-        fresh: Sequence[SessionSummary] = (),
+        fresh: Fresh = (),
     ) -> list[Latency]:
         """Time to first token beside completed tasks, over the sessions that meet ``where``: first per turn index, then
         per length of the context."""
-        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
-        rows = self._ask(lambda s: session_queries.latencies(s, where), None, newer).to_pylist()
+        rows = self._ask(lambda s: session_queries.latencies(s, where), None, _newer(fresh)).to_pylist()
         return [_struct(row, Latency) for row in rows]
+
+    def figures(self, period: Period, fresh: Fresh = ()) -> Figures:
+        """The sums over the sessions of ``period``."""
+        return self._figures(lambda s: overview.figures(s, period), fresh)[0]
+
+    def course(self, period: Period, fresh: Fresh = ()) -> list[Figures]:
+        """The same for each of ``overview.STEPS`` equal parts of it that has a session, in order."""
+        return self._figures(lambda s: overview.course(s, period), fresh)
+
+    def by_application(self, period: Period, fresh: Fresh = ()) -> list[Figures]:
+        """The same for each application that spans name, those with most sessions first."""
+        return self._figures(lambda s: overview.by_application(s, period), fresh)
+
+    def telling(self, period: Period, fresh: Fresh = ()) -> dict[str, SessionSummary]:
+        """Sessions worth opening: the ``typical``, the ``slow`` and the ``worst`` one, as far as there are such."""
+        rows = self._ask(lambda s: overview.telling(s, period), None, _newer(fresh)).to_pylist()
+        return {row.pop("what"): _struct(row, SessionSummary) for row in rows}
+
+    def bounds(self, fresh: Fresh = ()) -> tuple[int, int, int]:
+        """How many sessions there are, and when the first and the last of them ended (Unix ns); 0 where none is."""
+        (row,) = self._ask(overview.bounds, None, _newer(fresh)).to_pylist()
+        return row["sessions"], row["first_ns"] or 0, row["last_ns"] or 0
+
+    def names(self, fresh: Fresh = ()) -> dict[str, list[str]]:
+        """Every application, agent, model, deployment and engine of a session, the frequent first."""
+        found: dict[str, list[str]] = {}
+        for row in self._ask(overview.names, None, _newer(fresh)).to_pylist():
+            found.setdefault(row["kind"], []).append(row["value"])
+        return found
 
     def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
         """All turns and spans of some sessions, in no order, by session. One of which nothing is known is missing."""
@@ -196,6 +224,9 @@ class StoreReader:
         return found
 
     # --- inside -------------------------------------------------------------------------------------
+    def _figures(self, query: Query, fresh: Fresh) -> list[Figures]:
+        return [_struct(row, Figures) for row in self._ask(query, None, _newer(fresh)).to_pylist()]
+
     def _page(self, query: Query, limit: int, offset: int, fresh: pa.Table | None = None) -> Page:
         table = self._ask(query, {"limit": limit, "offset": offset}, fresh)
         total = int(table["total"][0].as_py()) if table.num_rows else 0
@@ -248,6 +279,10 @@ class StoreReader:
                 "or check the address."
             )
         return sorted(listed, key=lambda f: f.path)
+
+
+def _newer(fresh: Fresh) -> pa.Table | None:
+    return to_arrow(SESSIONS, fresh)[0] if fresh else None
 
 
 def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:

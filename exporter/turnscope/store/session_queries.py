@@ -252,7 +252,8 @@ def uncounted(src: Sources) -> tuple[str, Params]:
 
 
 def outdated(src: Sources) -> tuple[str, Params]:
-    """Sessions with another number of turns or spans than their summary says, or without one; the newest first."""
+    """Sessions with another number of turns or spans than their summary says, or without one, or with one of an older
+    turnscope, which lacked columns; the newest first."""
     counted = " UNION ALL ".join(
         f"SELECT session_id, started_ns, {turns} AS turns, {spans} AS spans FROM {newest(table, source, columns)} "
         f"WHERE {_NAMED}"
@@ -264,6 +265,6 @@ def outdated(src: Sources) -> tuple[str, Params]:
     return (
         f"SELECT c.session_id FROM (SELECT session_id, max(started_ns) AS last_ns, sum(turns) AS turns, "
         f"sum(spans) AS spans FROM ({counted}) GROUP BY session_id) c "
-        f"LEFT JOIN {newest(SESSIONS, src.sessions, 'session_id, turns, spans')} s USING (session_id) "
-        "WHERE s.session_id IS NULL OR s.turns != c.turns OR s.spans != c.spans ORDER BY last_ns DESC"
+        f"LEFT JOIN {newest(SESSIONS, src.sessions, 'session_id, turns, spans, reasons')} s USING (session_id) "
+        "WHERE s.reasons IS NULL OR s.turns != c.turns OR s.spans != c.spans ORDER BY last_ns DESC"
     ), {}
