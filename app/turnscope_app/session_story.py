@@ -248,14 +248,15 @@ STEPS: Final[dict[Verdict, str]] = {
     Verdict.MOSTLY_UNKNOWN: (
         "Let its time be measured: start the proxy with `turnscope run`, and send the agent's spans. Most is unknown."
     ),
-    Verdict.TOOLS: "Make the slowest tools faster, or run them at once: most of its time was tools.",
+    Verdict.TOOLS: "Make the slowest tools faster, or run them at once: they took most of its working time.",
     Verdict.OUTSIDE_THE_MODEL: (
-        "Send the agent's spans: most of its time was outside the model, and only they tell tools from the application."
+        "Send the agent's spans: most of its working time was outside the model, and only they tell tools from the "
+        "application."
     ),
-    Verdict.APPLICATION: "Profile the agent's own program between its model calls: it took most of the time.",
+    Verdict.APPLICATION: "Profile the agent's own program between its model calls: it took most of the working time.",
     Verdict.WAITING_FOR_ENGINES: "Add prefill capacity, or spread the load: requests waited in queues and transfers.",
-    Verdict.READING_PROMPTS: "Send shorter prompts, or add prefill capacity: most of its time was reading prompts.",
-    Verdict.WRITING_ANSWERS: "Let answers be shorter, or use a faster model: most of its time was writing.",
+    Verdict.READING_PROMPTS: "Send shorter prompts, or add prefill capacity: reading took most of its working time.",
+    Verdict.WRITING_ANSWERS: "Let answers be shorter, or use a faster model: writing took most of its working time.",
     Verdict.LARGEST_UNKNOWN: "Send the agent's spans: they tell what happened between its model calls.",
 }
 """Of every verdict but that reuse would help, which has the obstacle's own words."""

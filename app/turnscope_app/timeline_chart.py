@@ -60,7 +60,8 @@ def chart(timeline: Timeline) -> alt.LayerChart:
     ran, held = frame(timeline, timeline.bars), frame(timeline, timeline.holds)
     zoom = alt.selection_interval(bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]", name="session_zoom")
     layers = [_bars(ran, timeline, _PARTS).add_params(zoom)]
-    wide = ran[(ran["turn"].notna()) & ((ran["end"] - ran["start"]) * _NUMBERED > timeline.axis.length)]
+    wide = ran[ran["turn"].notna() & ((ran["end"] - ran["start"]) * _NUMBERED > timeline.axis.length)]
+    wide = wide.drop_duplicates(["lane", "turn"])
     if not wide.empty:
         layers.append(
             alt.Chart(wide)

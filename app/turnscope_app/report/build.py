@@ -19,6 +19,7 @@ from turnscope.semconv import Evidence, Part
 from turnscope.store.fates import Fate
 from turnscope.store.whole import Whole
 from turnscope_app import colours, columns, fields, session_story, stories, text, timeline, words
+from turnscope_app.columns import Column, Kind
 from turnscope_app.report import drawing
 
 _HERE: Final = Path(__file__).parent
@@ -87,9 +88,9 @@ def build(whole: Whole, now_ns: int) -> str:
             lines=[(line.turn, line.said) for line in lines],
             more=more,
             suspicions=[(n, stories.warning(row), stories.parted(row)) for n, row in suspicious],
-            heads=[(column.label, column.help) for column in shown],
+            heads=[(_heading(column), column.help) for column in shown],
             turns=[
-                (number, [columns.written({**row, "number": number}, column) for column in shown])
+                (number, [_cell({**row, "number": number}, column) for column in shown])
                 for number, row in list(zip(numbers, rows, strict=True))[:MOST_TURNS]
             ],
             turns_of=text.shown_of(min(len(rows), MOST_TURNS), len(rows), "turn"),
@@ -151,6 +152,16 @@ def _inputs(summary: SessionSummary) -> Iterable[tuple[str, str, str, str]]:
         ns = getattr(summary, f"input_{detail}_ns")
         if ns:
             yield word.shown, text.duration(ns), text.share(ns, summary.input_processing_ns), word.story
+
+
+def _heading(column: Column) -> str:
+    return column.heading if column.kind is Kind.TOKENS else column.label
+
+
+def _cell(row: columns.Row, column: Column) -> str:
+    """With its unit, unless the heading has it."""
+    found = column.of(row)
+    return text.count(found) if column.kind is Kind.TOKENS else columns.written(row, column)
 
 
 def _coverage(turns: pa.Table, whole: Whole) -> list[Coverage]:
