@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, cast
 
 import altair as alt
 import pandas as pd
@@ -230,7 +230,7 @@ _MOST_BARS: Final = 160
 def overview_frame(whole: Whole, numbers: Sequence[int], page: int) -> pd.DataFrame:
     """``place, turns, part, seconds, order``: what the time of so many turns in a row was spent on, a bar each, until
     the next ones begin. ``page``: turns that are shown at once."""
-    starts: list[Any] = whole.turns["started_ns"].to_pylist()
+    starts = cast(list[int], whole.turns["started_ns"].to_pylist())
     step = page * max(1, -(-len(starts) // (page * _MOST_BARS)))
     edges = [starts[at] for at in range(step, len(starts), step)]
     spent: list[Counter[Part]] = [Counter() for _ in range(len(edges) + 1)]

@@ -200,3 +200,16 @@ def test_fresh_summaries_stand_for_older_ones_that_are_stored(three: Path) -> No
     reader.close()
     assert total == 3
     assert {one.session_id: one.turns for one in found}["tool"] == 7
+
+
+def test_a_turn_that_took_its_callers_session_is_in_that_sessions_summary(tmp_path: Path) -> None:
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    store.add_turn(turn(1, session_id=None))
+    settle(store, clock)
+    assert summaries(tmp_path) == []
+    store.add_turn(turn(1, session_id="s", session_source="span", revision=2))
+    settle(store, clock)
+    (found,) = summaries(tmp_path)
+    assert (found.session_id, found.turns) == ("s", 1)
+    store.close()

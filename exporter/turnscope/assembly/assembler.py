@@ -101,6 +101,7 @@ class Assembler:
             suspicions,
             attribution,
             self._clocks,
+            self._spans,
         )
         self._agenda = Agenda()
         self._push = self._agenda.push
@@ -145,6 +146,10 @@ class Assembler:
         """Take spans of agents, as their senders told them, that arrived at ``arrival_ns``."""
         self._run(arrival_ns)
         self._spans.feed(spans, arrival_ns)
+        if self._spans.moved:
+            self._closing.dirty |= self._spans.moved
+            self._spans.moved.clear()
+            self._closing.settle()
 
     def _apply(self, event: Event, emitter: EmitterState, arrival_ns: int) -> None:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"

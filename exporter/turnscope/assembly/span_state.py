@@ -39,6 +39,8 @@ class TraceState(msgspec.Struct, kw_only=True):
     """Sessions that its spans tell of themselves, and how many do."""
     turns: dict[str, tuple[str, str]] = {}
     """Turns that its spans asked for, by id: the span that called, which need not be here, and the turn's session."""
+    asking: dict[str, tuple[str, str | None]] = {}
+    """Those whose requests name no session: the span that called, and the session that their row has from it."""
 
     @property
     def agreed(self) -> str | None:

@@ -51,6 +51,8 @@ def build(wanted: str | None) -> typer.Typer:
     """The command line: with the subcommand ``wanted``, or with all of them by name and summary only."""
     import typer
 
+    from turnscope.cli.usage import PlainUsage
+
     app = typer.Typer(
         name="turnscope",
         help=_SUMMARY,
@@ -67,7 +69,7 @@ def build(wanted: str | None) -> typer.Typer:
         """``main`` answers it: here it is only told of."""
 
     if wanted in COMMANDS:
-        app.command(wanted)(load(wanted))
+        app.command(wanted, cls=PlainUsage)(load(wanted))
         return app
     for name, summary in {**COMMANDS, **LIGHT}.items():
         app.command(name, help=summary)(lambda: None)

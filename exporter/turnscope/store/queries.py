@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from turnscope.measures.reuse import NO_OBSTACLE
+from turnscope.measures.reuse import NO_OBSTACLE as NO_OBSTACLE
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TURNS
@@ -185,7 +185,7 @@ def _with_holds(src: Sources, turns: str, among: str) -> str:
     return (
         f"SELECT {TURNS.columns('t.')}, {_TURN_HOLD}, (SELECT count(*) FROM {among}) AS total "
         f"FROM {turns} t LEFT JOIN {newest_of_few(HOLDS, left)} h ON h.hold_id = t.left_hold_id "
-        f"LEFT JOIN {pauses(turns, among)} p ON p.turn_id = t.turn_id"
+        f"LEFT JOIN {pauses(turns, among)} p ON p.turn_key = hash(t.turn_id)"
     )
 
 

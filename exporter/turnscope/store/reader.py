@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -17,7 +16,7 @@ from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
-from turnscope.store.schema import SESSIONS, TABLES, to_arrow
+from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
@@ -48,7 +47,8 @@ class StoreReader:
         self.url = url
         self._files = open_files(url)
         self._connection = sql.connect(memory=MEMORY, threads=2)
-        self._opening = threading.Lock()
+        self._again: dict[str, tuple[list[str], pa.Table]] = {}
+        """By table: its files, and the keys that they have several rows of. Files never change."""
         try:
             self._files.register(self._connection)
             for table in TABLES.values():
@@ -66,6 +66,14 @@ class StoreReader:
     def version(self) -> str:
         """Another text whenever other files are listed: what was answered before may then have changed."""
         return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
+
+    def ask(self, query: Query) -> pa.Table:
+        """The answer to a question of one of the query modules beside this one."""
+        return self._ask(query)
+
+    def page(self, query: Query, *, limit: int, offset: int = 0) -> Page:
+        """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
+        return self._page(query, limit, offset)
 
     def sessions(
         self,
@@ -244,6 +252,9 @@ class StoreReader:
             if fresh is not None:
                 cursor.register(queries.FRESH, fresh)
             try:
+                for table in TABLES.values():
+                    if f"again_{table.name}" in text:
+                        cursor.register(f"again_{table.name}", self._repeated(cursor, table, files[table.name], fresh))
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
                 return answer
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
@@ -259,6 +270,18 @@ class StoreReader:
             finally:
                 cursor.close()
         raise AssertionError("unreachable")
+
+    def _repeated(self, cursor: Any, table: Table, files: list[str], fresh: pa.Table | None) -> pa.Table:
+        """What ``sql.newest`` wants to be told of ``table``."""
+        known = self._again.get(table.name)
+        if known is None or known[0] != files:
+            source, params = sql.rows(table, "files", any_file=bool(files)), {"files": files} if files else {}
+            known = files, cursor.sql(sql.again(table, source), params=params).to_arrow_table()
+            self._again[table.name] = known
+        if fresh is None or table is not SESSIONS:
+            return known[1]
+        newer = cursor.sql(f"SELECT hash({table.key}) AS h FROM {queries.FRESH}").to_arrow_table()
+        return pa.concat_tables([known[1], newer])
 
     def _listed(self) -> list[File]:
         """Every file that a manifest lists, in a fixed order."""

@@ -123,7 +123,8 @@ def hold_counts(src: Sources) -> str:
     return (
         f"WITH t AS MATERIALIZED {newest(TURNS, src.turns, PAUSE_NEEDS)} "
         f"SELECT h.kind, {fate('h', 'p')} AS value, count(*) AS n "
-        f"FROM {found} h LEFT JOIN (SELECT DISTINCT ON (hold_id) * FROM {pauses('t', 't')}) p ON p.hold_id = h.hold_id "
+        f"FROM {found} h LEFT JOIN (SELECT DISTINCT ON (hold_key) * FROM {pauses('t', 't')}) p "
+        "ON p.hold_key = hash(h.hold_id) "
         "GROUP BY ALL ORDER BY kind, n DESC, value"
     )
 
