@@ -9,7 +9,8 @@ import pandas as pd
 
 from turnscope_app import charts, colours, text, words
 from turnscope_app.axis import Axis
-from turnscope_app.timeline import Bar, Timeline
+from turnscope_app.lanes import Bar
+from turnscope_app.timeline import Timeline
 
 _LANE: Final = 30
 _AROUND: Final = 130

@@ -16,7 +16,7 @@ from turnscope.measures.verdict import Verdict
 from turnscope.model import Turn
 from turnscope.semconv import Reason, SpanKind
 from turnscope.store.whole import Whole
-from turnscope_app import links, session_story, text
+from turnscope_app import links, session_answer, session_story, text
 from turnscope_app.because import CLAUSES, because
 
 
@@ -140,7 +140,7 @@ def test_waits_nobody_can_tell_of_are_no_story(tmp_path: Path) -> None:
 # --- the answer -----------------------------------------------------------------------------------
 def test_the_answer_names_the_three_largest_parts(tmp_path: Path) -> None:
     summary = whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary
-    assert session_story.answer(summary) == (
+    assert session_answer.answer(summary) == (
         "It took 1 min 10 s: 69 % of the time it waited for tools, 15 % the model wrote, 10 % the agent's own program "
         "worked."
     )
@@ -148,7 +148,7 @@ def test_the_answer_names_the_three_largest_parts(tmp_path: Path) -> None:
 
 def test_the_ceiling_has_its_range_and_what_it_rests_on(tmp_path: Path) -> None:
     summary = whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary
-    assert session_story.ceiling(summary) == (
+    assert session_answer.ceiling(summary) == (
         "At best reuse would make it 860 ms shorter (1 % of its time; nine times in ten between 600 ms and 1.1 s): had "
         "what was computed again (18,204 tokens) been fetched back instead, by what fetching took on these engines."
     )
@@ -167,37 +167,37 @@ def test_the_ceiling_has_its_range_and_what_it_rests_on(tmp_path: Path) -> None:
     ],
 )
 def test_the_ceiling_says_when_reuse_would_not_help_or_nobody_knows(rows: Rows, begins: str, tmp_path: Path) -> None:
-    assert session_story.ceiling(whole(tmp_path, rows, "s1").summary).startswith(begins)
+    assert session_answer.ceiling(whole(tmp_path, rows, "s1").summary).startswith(begins)
 
 
 def test_what_is_inferred_or_unknown_is_said(tmp_path: Path) -> None:
-    assert session_story.doubts(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary) == []
-    inferred, *_ = session_story.doubts(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
+    assert session_answer.doubts(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary) == []
+    inferred, *_ = session_answer.doubts(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
     assert inferred.startswith("over 99 % of the time is inferred")
-    (dark, between) = session_story.doubts(whole(tmp_path / "3", [turn(1), turn(9)], "s1").summary)
+    (dark, between) = session_answer.doubts(whole(tmp_path / "3", [turn(1), turn(9)], "s1").summary)
     assert "whose first word nobody timed" in dark
     assert "it takes the proxy's hook, or the agent's spans" in between
 
 
 def test_tools_and_application_are_said_to_be_separated_only_by_the_agents_spans(tmp_path: Path) -> None:
-    assert session_story.separated(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
-    assert not session_story.separated(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
+    assert session_answer.separated(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
+    assert not session_answer.separated(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
 
 
 # --- what to do -----------------------------------------------------------------------------------
 def test_every_verdict_on_a_session_has_a_next_step() -> None:
-    assert set(session_story.STEPS) == set(Verdict) - {Verdict.REUSE_WOULD_HELP}
+    assert set(session_answer.STEPS) == set(Verdict) - {Verdict.REUSE_WOULD_HELP}
 
 
 def test_the_next_step_has_an_owner(tmp_path: Path) -> None:
-    wrong = session_story.next_step(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
+    wrong = session_answer.next_step(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
     assert (wrong.owner, wrong.said[:36]) == ("for the serving team", "Check the answers named below before")
     lost = call(1, 0, 2, 1.5, (0, 0, 18_000, 50), kept=None, reason="handle_not_given")
-    step = session_story.next_step(whole(tmp_path / "2", lost, "desk-agent").summary)
+    step = session_answer.next_step(whole(tmp_path / "2", lost, "desk-agent").summary)
     assert step.said.startswith("Remove what is in the way of reuse. The proxy had seen a handle")
     tools = [ran(1, SpanKind.TOOL, 0, 60, tool_name="x")]
     assert (
-        session_story.next_step(whole(tmp_path / "3", [*tools], "desk-agent").summary).owner == "for the tools' owners"
+        session_answer.next_step(whole(tmp_path / "3", [*tools], "desk-agent").summary).owner == "for the tools' owners"
     )
 
 

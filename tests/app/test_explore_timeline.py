@@ -16,9 +16,10 @@ from tests.app.told import drawn, numbers, whole
 from tests.store.rows import NOON, SECOND, span
 from turnscope.model import Segment
 from turnscope.semconv import Evidence, Part, SpanKind
-from turnscope_app import charts, timeline, timeline_chart
+from turnscope_app import charts, lanes, timeline, timeline_chart
 from turnscope_app.axis import Axis, shortened
-from turnscope_app.timeline import Bar, Timeline
+from turnscope_app.lanes import Bar
+from turnscope_app.timeline import Timeline
 
 
 def places(found: Timeline, lane: str) -> list[tuple[str, float, float]]:
@@ -72,9 +73,9 @@ def test_the_first_lane_covers_the_whole_session_once(tmp_path: Path) -> None:
 
 def test_many_agents_share_a_lane_beyond_the_busiest(tmp_path: Path) -> None:
     rows = [ran(n, SpanKind.AGENT, 10 * n, 10 * n + 1 + n % 7, agent_name=f"agent {n}") for n in range(1, 30)]
-    lanes = drawn(whole(tmp_path, [*rows], "desk-agent")).lanes
-    assert "Agent: others" in lanes
-    assert len(lanes) == 8
+    found = drawn(whole(tmp_path, [*rows], "desk-agent"))
+    assert "Agent: others" in found.lanes
+    assert len(found.lanes) == 8
 
 
 def test_what_failed_and_whose_it_was_is_said(tmp_path: Path) -> None:
@@ -130,10 +131,10 @@ def test_a_session_of_4000_turns_is_never_more_than_a_thousand_rows(tmp_path: Pa
 
 
 def test_what_took_most_of_a_stretch_stands_for_it() -> None:
-    lanes = {"l": [Bar("l", kind, 10 * n, 10 * n + ns, "", "measured") for n, (kind, ns) in enumerate(
+    found = {"l": [Bar("l", kind, 10 * n, 10 * n + ns, "", "measured") for n, (kind, ns) in enumerate(
         [("generation", 3), ("tool_wait", 9), ("generation", 9), ("generation", 9)]
     )]}  # fmt: skip
-    bars, merged = timeline._at_most(lanes, 2, 0, 40)
+    bars, merged = lanes.at_most(found, 2, 0, 40)
     assert merged
     assert [(b.kind, b.start_ns, b.end_ns, b.what) for b in bars] == [
         ("tool_wait", 0, 20, "Mostly waiting for tools"),

@@ -15,6 +15,7 @@ from turnscope_app import (
     pages,
     part_charts,
     report,
+    session_answer,
     session_story,
     stories,
     tables,
@@ -47,7 +48,8 @@ st.page_link(
     icon=":material/arrow_back:",
     query_params=st.session_state.get(pages.BACK, {}),
 )
-st.title(text.escaped(text.session(session_id or None)), anchor=False)
+title = text.session(None) if whole is None else text.named(whole.summary.applications, (), session_id)
+st.title(text.escaped(title), anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
     controls.copy_link(page="session")
     if whole is not None:
@@ -67,9 +69,9 @@ if whole is None:
 
 # --- the answer -----------------------------------------------------------------------------------------
 summary = whole.summary
-step = session_story.next_step(summary)
-st.caption(text.escaped(session_story.head(summary)))
-st.markdown(f"**{session_story.answer(summary)}** {session_story.ceiling(summary)}")
+step = session_answer.next_step(summary)
+st.caption(text.escaped(session_answer.head(summary)))
+st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
 if summary.suspicious_turns:
     st.warning(
         f"**{text.turns(summary.suspicious_turns)} may have a wrong answer**, although the engine reported success: "
@@ -77,18 +79,18 @@ if summary.suspicious_turns:
         icon=":material/warning:",
     )
 st.markdown(f"**What to do next, {step.owner}:** {step.said}")
-figures = session_story.figures(summary)
+figures = session_answer.figures(summary)
 frame = part_charts.parts_frame(figures)
 if not frame.empty:
     st.altair_chart(part_charts.parts(frame), key="session_parts")
     st.html(tables.part_style())
     tables.parts(cards.parts(figures), page="session")
-for doubt in session_story.doubts(summary):
+for doubt in session_answer.doubts(summary):
     st.caption(doubt)
-if not session_story.separated(summary):
+if not session_answer.separated(summary):
     with st.expander("Outside the model: tools or application, not separated", icon=":material/call_split:"):
-        st.markdown(session_story.NOT_SEPARATED)
-        st.code(session_story.SEPARATES, language="bash")
+        st.markdown(session_answer.NOT_SEPARATED)
+        st.code(session_answer.SEPARATES, language="bash")
 tables.cards(cards.session(summary, whole.turns), page="session")
 
 # --- what happened --------------------------------------------------------------------------------------
