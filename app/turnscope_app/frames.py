@@ -9,10 +9,9 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 
-from turnscope.model import Figures, SessionSummary
-from turnscope.semconv import Part
+from turnscope.model import Figures
 from turnscope.store.totals import Counts, Totals
-from turnscope_app import columns, fields, session_story, text, words
+from turnscope_app import columns, fields, text, words
 from turnscope_app import opted as of_application
 from turnscope_app.columns import Column, Kind, Row
 
@@ -68,31 +67,6 @@ def opted(table: pa.Table, labels: Mapping[str, str], links: Mapping[str, str]) 
 def turns(rows: list[Row], numbers: list[int]) -> pd.DataFrame:
     """One row a turn."""
     return of([{**row, "number": number} for number, row in zip(numbers, rows, strict=True)], fields.TURNS)
-
-
-def parts(summary: SessionSummary) -> pd.DataFrame:
-    """One row a part that took any time, as Markdown: how long, how that is known, and what it means."""
-    return pd.DataFrame(
-        [
-            (
-                f"**{word.plain}**  \n{word.term}",
-                f"{text.duration(ns)} ({text.share(ns, summary.wall_ns)})".replace(" ", "\N{NO-BREAK SPACE}"),
-                f"{word.story} {_how_known(part, ns, session_story.inferred(summary, part))}",
-            )
-            for part, ns in session_story.parts(summary).items()
-            for word in (words.PARTS[part],)
-        ],
-        columns=["What its time was spent on", "How long", "That is"],
-        dtype="str",
-    )
-
-
-def _how_known(part: Part, ns: int, told: int) -> str:
-    if part is Part.UNKNOWN:
-        return ""
-    if not told:
-        return "*Measured.*"
-    return "*Inferred.*" if told == ns else f"*{text.share(told, ns)} of it inferred, the rest measured.*"
 
 
 def applications(found: list[Figures]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_store import StoreOption, opened
+from turnscope.cli.session_store import FRESH, StoreOption, opened
 from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
 from turnscope.model import SessionSummary, shown
@@ -23,8 +23,6 @@ from turnscope.store import summaries
 from turnscope.store.queries import SessionFilter
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 
-FRESH: Final = 200
-"""Sessions that are summed up here at most, where the sidecar has not done it yet."""
 _SORTS: Final = {sort.name.lower().replace("_", "-"): sort for sort in SummarySort}
 _PARTS: Final = {
     "input": Part.INPUT_PROCESSING,
