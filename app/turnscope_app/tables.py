@@ -86,6 +86,18 @@ def read(frame: pd.DataFrame, *, header: bool = True) -> None:
     st.table(frame, border="horizontal", hide_index=True, hide_header=not header)
 
 
+def show(frame: pd.DataFrame, columns: Sequence[Column], *, key: str, pinned: str) -> None:
+    """A table to look at and to sort."""
+    st.dataframe(
+        frame,
+        column_config=config(columns, pinned=pinned),
+        column_order=[column.key for column in columns],
+        hide_index=True,
+        placeholder=words.NOT_MEASURED,
+        key=key,
+    )
+
+
 def choose(
     frame: pd.DataFrame,
     columns: Sequence[Column],
