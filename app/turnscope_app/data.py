@@ -60,6 +60,11 @@ def reader(store: Store) -> StoreReader:
     return _reader(store.url)
 
 
+def fresh_summaries(store: Store) -> list[SessionSummary]:
+    """Summaries that the store has not got yet."""
+    return _fresh(store)
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _reader(url: str) -> StoreReader:
     return StoreReader(url)

@@ -30,7 +30,7 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
         return pd.Series(values, dtype="Int64")
     if kind in _PER_UNIT:
         return pd.Series([None if v is None else _rounded(v / _PER_UNIT[kind]) for v in values], dtype="Float64")
-    if kind is Kind.SHARE:
+    if kind in (Kind.SHARE, Kind.NUMBER):
         return pd.Series(values, dtype="Float64")
     if kind is Kind.TIME:
         # To the millisecond; times that a calendar cannot show are missing.

@@ -2,49 +2,60 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 import streamlit as st
 
 from turnscope.store import retention_queries, reuse_queries, suspicion_queries, tool_queries
 from turnscope.store.scope import Scope
-from turnscope_app.data import LIMIT, Asked, Store, reader
+from turnscope.store.reader import Query
+from turnscope_app.data import LIMIT, Asked, Store, fresh_summaries, reader
 
-_SPINNER = "Reading the store"
+_SPINNER: Final = "Reading the store"
 
 
 def _scope(asked: Asked) -> Scope:
     return Scope(**dict(asked))
 
 
+def _ask(store: Store, query: Query) -> pa.Table:
+    return reader(store).ask(query, fresh_summaries(store))
+
+
+def _page(store: Store, query: Query) -> tuple[pa.Table, int]:
+    found = reader(store).page(query, limit=LIMIT, fresh=fresh_summaries(store))
+    return found.table, found.total
+
+
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def reuse_course(store: Store, asked: Asked, step_ns: int) -> pa.Table:
     """Turns by step, path and reason."""
-    return reader(store).ask(lambda src: reuse_queries.course(src, _scope(asked), step_ns))
+    return _ask(store, lambda src: reuse_queries.course(src, _scope(asked), step_ns))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def avoidable(store: Store, asked: Asked) -> pa.Table:
     """What was computed again, by reason, model and application."""
-    return reader(store).ask(lambda src: reuse_queries.avoidable(src, _scope(asked)))
+    return _ask(store, lambda src: reuse_queries.avoidable(src, _scope(asked)))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def balance(store: Store, asked: Asked) -> pa.Table:
     """What fetching gained and cost: over all, then by prefill engine."""
-    return reader(store).ask(lambda src: reuse_queries.balance(src, _scope(asked)))
+    return _ask(store, lambda src: reuse_queries.balance(src, _scope(asked)))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def worst(store: Store, asked: Asked) -> tuple[pa.Table, int]:
     """Turns that fetching cost something, and how many there are in all."""
-    found = reader(store).page(lambda src: reuse_queries.worst(src, _scope(asked)), limit=LIMIT)
-    return found.table, found.total
+    return _page(store, lambda src: reuse_queries.worst(src, _scope(asked)))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def retention(store: Store, asked: Asked, step_ns: int, newest_ns: int) -> dict[str, pa.Table]:
     """Pauses, fates of kept blocks and what was held over time, by ``what``."""
-    found = reader(store).ask(lambda src: retention_queries.retention(src, _scope(asked), step_ns, newest_ns))
+    found = _ask(store, lambda src: retention_queries.retention(src, _scope(asked), step_ns, newest_ns))
     kinds = (retention_queries.GAPS, retention_queries.FATES, retention_queries.COURSE)
     rows = found.to_pylist()
     return {
@@ -55,38 +66,34 @@ def retention(store: Store, asked: Asked, step_ns: int, newest_ns: int) -> dict[
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def tools(store: Store, asked: Asked) -> tuple[pa.Table, int]:
     """Tools by name and application, and how many there are in all."""
-    found = reader(store).page(lambda src: tool_queries.called(src, _scope(asked)), limit=LIMIT)
-    return found.table, found.total
+    return _page(store, lambda src: tool_queries.called(src, _scope(asked)))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def applications(store: Store, asked: Asked) -> tuple[pa.Table, int]:
     """All sessions together, then each application's version; and how many rows there are in all."""
-    found = reader(store).page(lambda src: tool_queries.applications(src, _scope(asked)), limit=LIMIT)
-    return found.table, found.total
+    return _page(store, lambda src: tool_queries.applications(src, _scope(asked)))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def task_course(store: Store, asked: Asked, step_ns: int) -> pa.Table:
     """First token and whole task by step."""
-    return reader(store).ask(lambda src: tool_queries.course(src, _scope(asked), step_ns))
+    return _ask(store, lambda src: tool_queries.course(src, _scope(asked), step_ns))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def evaluated(store: Store, asked: Asked) -> tuple[pa.Table, int]:
     """Evaluations' results, and how many kinds there are in all."""
-    found = reader(store).page(lambda src: tool_queries.evaluated(src, _scope(asked)), limit=LIMIT)
-    return found.table, found.total
+    return _page(store, lambda src: tool_queries.evaluated(src, _scope(asked)))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def suspicions(store: Store, asked: Asked, kind: str | None) -> tuple[pa.Table, int]:
     """Turns whose answers may be wrong, with the evidence, and how many there are in all."""
-    found = reader(store).page(lambda src: suspicion_queries.listed(src, _scope(asked), kind), limit=LIMIT)
-    return found.table, found.total
+    return _page(store, lambda src: suspicion_queries.listed(src, _scope(asked), kind))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def suspicion_counts(store: Store, asked: Asked) -> pa.Table:
     """Turns by kind of suspicion; first, with the kind None, all."""
-    return reader(store).ask(lambda src: suspicion_queries.counted(src, _scope(asked)))
+    return _ask(store, lambda src: suspicion_queries.counted(src, _scope(asked)))

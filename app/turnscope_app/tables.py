@@ -71,6 +71,7 @@ def _config(column: Column, *, pinned: bool) -> Any:
     made: dict[Kind, Callable[[], Any]] = {
         Kind.LIST: lambda: st.column_config.ListColumn(**common),
         Kind.COUNT: lambda: st.column_config.NumberColumn(**common, format="localized"),
+        Kind.NUMBER: lambda: st.column_config.NumberColumn(**common, format="%.2f"),
         Kind.TOKENS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.BYTES: lambda: st.column_config.NumberColumn(**common, format="bytes"),
         Kind.MS: lambda: st.column_config.NumberColumn(**common, format="localized"),

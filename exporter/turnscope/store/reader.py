@@ -67,13 +67,13 @@ class StoreReader:
         """Another text whenever other files are listed: what was answered before may then have changed."""
         return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
 
-    def ask(self, query: Query) -> pa.Table:
+    def ask(self, query: Query, fresh: Fresh = ()) -> pa.Table:
         """The answer to a question of one of the query modules beside this one."""
-        return self._ask(query)
+        return self._ask(query, None, _newer(fresh))
 
-    def page(self, query: Query, *, limit: int, offset: int = 0) -> Page:
+    def page(self, query: Query, *, limit: int, offset: int = 0, fresh: Fresh = ()) -> Page:
         """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
-        return self._page(query, limit, offset)
+        return self._page(query, limit, offset, _newer(fresh))
 
     def sessions(
         self,
