@@ -7,8 +7,9 @@ from typing import Final
 import pyarrow as pa
 import streamlit as st
 
-from turnscope.store import retention_queries, reuse_queries, suspicion_queries, tool_queries
+from turnscope.store import process_queries, retention_queries, reuse_queries, suspicion_queries, tool_queries
 from turnscope.store.scope import Scope
+from turnscope.store.totals import Counts, Totals
 from turnscope.store.reader import Query
 from turnscope_app.data import LIMIT, Asked, Store, fresh_summaries, reader
 
@@ -97,3 +98,21 @@ def suspicions(store: Store, asked: Asked, kind: str | None) -> tuple[pa.Table, 
 def suspicion_counts(store: Store, asked: Asked) -> pa.Table:
     """Turns by kind of suspicion; first, with the kind None, all."""
     return _ask(store, lambda src: suspicion_queries.counted(src, _scope(asked)))
+
+
+@st.cache_data(max_entries=32, show_spinner=_SPINNER)
+def totals(store: Store, asked: Asked) -> Totals:
+    """What the store covers of what was asked for."""
+    return reader(store).totals(_scope(asked), fresh_summaries(store))
+
+
+@st.cache_data(max_entries=32, show_spinner=_SPINNER)
+def counts(store: Store, asked: Asked) -> Counts:
+    """How many turns and holds of it have each word of the closed vocabularies."""
+    return reader(store).counts(_scope(asked), fresh_summaries(store))
+
+
+@st.cache_data(max_entries=4, show_spinner=_SPINNER)
+def processes(store: Store) -> tuple[pa.Table, int]:
+    """Processes with a hook, those heard last first, and how many there are in all."""
+    return _page(store, process_queries.heard)

@@ -40,6 +40,7 @@ from turnscope.model.facts import (
     TurnAttempt,
 )
 from turnscope.model.figures import Figures, Period
+from turnscope.model.processes import ProcessRecord, Skew
 from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
@@ -94,12 +95,14 @@ __all__ = [
     "HoldRecord",
     "HoldUse",
     "Period",
+    "ProcessRecord",
     "Request",
     "Revision",
     "Sample",
     "Segment",
     "SessionSummary",
     "SteppedClock",
+    "Skew",
     "Stuck",
     "SystemStatus",
     "Task",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from turnscope.measures.sessions import summarise
-from turnscope.model import AgentSpan, Ceiling, HoldRecord, SessionSummary, Turn
+from turnscope.model import AgentSpan, Ceiling, HoldRecord, ProcessRecord, SessionSummary, Turn
 from turnscope.store.reader import StoreReader
 from turnscope.store.schema import SPANS, TURNS
 from turnscope.store.writer import Row, StoreWriter
@@ -66,6 +66,10 @@ class SummarisingWriter:
     def add_span(self, span: AgentSpan) -> None:
         """Take an agent's span in; never blocks on the store."""
         self._writer.add_span(span)
+
+    def add_process(self, process: ProcessRecord) -> None:
+        """Take a process's row in; never blocks on the store."""
+        self._writer.add_process(process)
 
     @property
     def rows_written(self) -> int:
