@@ -20,6 +20,7 @@ class Kind(StrEnum):
     WORDS = "words of a closed vocabulary"
     LIST = "list of text"
     COUNT = "count"
+    NUMBER = "number without a unit"
     TOKENS = "tokens"
     BYTES = "bytes"
     MS = "milliseconds"

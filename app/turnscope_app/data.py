@@ -56,6 +56,16 @@ def offset(page: int) -> int:
     return (page - 1) * LIMIT
 
 
+def reader(store: Store) -> StoreReader:
+    """For modules of further questions beside this one."""
+    return _reader(store.url)
+
+
+def fresh_summaries(store: Store) -> list[SessionSummary]:
+    """Summaries that the store has not got yet."""
+    return _fresh(store)
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _reader(url: str) -> StoreReader:
     return StoreReader(url)

@@ -77,6 +77,7 @@ def _config(column: Column, *, pinned: bool) -> Any:
         Kind.LINK: lambda: st.column_config.LinkColumn(**common, display_text="Open", validate="^https://"),
         Kind.LIST: lambda: st.column_config.ListColumn(**common),
         Kind.COUNT: lambda: st.column_config.NumberColumn(**common, format="localized"),
+        Kind.NUMBER: lambda: st.column_config.NumberColumn(**common, format="%.2f"),
         Kind.TOKENS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.BYTES: lambda: st.column_config.NumberColumn(**common, format="bytes"),
         Kind.MS: lambda: st.column_config.NumberColumn(**common, format="localized"),
@@ -90,6 +91,18 @@ def _config(column: Column, *, pinned: bool) -> Any:
 def read(frame: pd.DataFrame, *, header: bool = True) -> None:
     """A table of sentences to read, wrapped to the width there is; its cells are Markdown."""
     st.table(frame, border="horizontal", hide_index=True, hide_header=not header)
+
+
+def show(frame: pd.DataFrame, columns: Sequence[Column], *, key: str, pinned: str) -> None:
+    """A table to look at and to sort."""
+    st.dataframe(
+        frame,
+        column_config=config(columns, pinned=pinned),
+        column_order=[column.key for column in columns],
+        hide_index=True,
+        placeholder=words.NOT_MEASURED,
+        key=key,
+    )
 
 
 def choose(

@@ -18,11 +18,14 @@ from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
 from turnscope.cli.ports import cannot_listen
+from turnscope.model import shown
 from turnscope.store import StoreError, StoreReader
 
 HOST = "127.0.0.1"
 STORE_VARIABLE = "TURNSCOPE_EXPLORE_STORE"
 """How the app is told which store to show."""
+TRACE_LINK_VARIABLE = "TURNSCOPE_EXPLORE_TRACE_LINK"
+"""How the app is told where a turn's trace is to be seen."""
 DEMO_VARIABLE = "TURNSCOPE_EXPLORE_DEMO"
 """How the app is told that its data are a demonstration's: what they are, in a sentence."""
 
@@ -67,6 +70,14 @@ def explore(
             "'desk=https://traces.example/sessions/{session}'; https only. May be repeated.",
         ),
     ] = None,
+    trace_link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where your tracing backend shows a trace, with {trace_id} where its id is to stand: each turn then "
+            "links to its own, e.g. https://tempo.example/trace/{trace_id}.",
+        ),
+    ] = None,
 ) -> None:
     """Show in a browser what each session's turns recomputed, fetched back and waited for.
 
@@ -74,12 +85,15 @@ def explore(
     """
     url = load({}).store_url if store is None else arguments.text("--store", store)
     number = arguments.port("--port", port)
+    linked = {} if trace_link is None else {TRACE_LINK_VARIABLE: _trace_link("--trace-link", trace_link)}
     check(url, number)
     opted = {LABELS_VARIABLE: labels(session_label or []), LINKS_VARIABLE: session_links(session_link or [])}
     told = {name: json.dumps(templates) for name, templates in opted.items()}
     print(f"Explorer of {url}: http://{HOST}:{number} (stop with Ctrl-C)", flush=True)  # noqa: T201
     # In place of this process, so that whoever stops it stops the server.
-    os.execve(sys.executable, command(number, origins(origin or [])), {**os.environ, **told, STORE_VARIABLE: url})
+    os.execve(
+        sys.executable, command(number, origins(origin or [])), {**os.environ, **told, **linked, STORE_VARIABLE: url}
+    )
 
 
 def labels(given: list[str]) -> dict[str, str]:
@@ -119,6 +133,18 @@ def _template(option: str, given: str) -> tuple[str, str]:
     if not application or not equals or _SESSION not in template:
         raise Sorry(f"{option} {given}: give it as APPLICATION=TEMPLATE, with {_SESSION} where the session's id goes")
     return application, template
+
+
+def _trace_link(name: str, value: str) -> str:
+    from turnscope_app import links
+
+    try:
+        return links.checked(value)
+    except ValueError as error:
+        raise Sorry(
+            f"{name}: {shown(value)} cannot be a link to traces: {error}; write it like "
+            "https://tempo.example/trace/{trace_id}"
+        ) from None
 
 
 def check(url: str, port: int) -> None:

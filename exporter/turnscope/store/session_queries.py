@@ -9,7 +9,7 @@ import msgspec
 
 from turnscope.semconv import Part
 from turnscope.store.fates import SESSION
-from turnscope.store.queries import Params, Sources
+from turnscope.store.queries import TURNS_NEED, Params, SessionFilter, Sources, turn_tests
 from turnscope.store.schema import SESSIONS, SPANS, TURNS, Table
 from turnscope.store.sql import newest, newest_of_few
 
@@ -81,6 +81,8 @@ class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
     """At least ``share`` of its time was this part."""
     share: float | None = None
     """From 0 to 1."""
+    turn: SessionFilter = SessionFilter()
+    """At least one turn meets all of it."""
 
 
 _TESTS: Final = {
@@ -168,7 +170,11 @@ def _matching(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     if where.part is not None:
         tests.append(f"{where.part}_ns > 0 AND {where.part}_ns >= $share * wall_ns")
         params["share"] = where.share or 0.0
-    return f"(SELECT * FROM {newest(SESSIONS, src.sessions)} WHERE {' AND '.join(tests)})", params
+    of_turn, more = turn_tests(where.turn)
+    if of_turn:
+        turns = newest(TURNS, src.turns, TURNS_NEED)
+        tests.append(f"session_id IN (SELECT session_id FROM {turns} WHERE {of_turn})")
+    return f"(SELECT * FROM {newest(SESSIONS, src.sessions)} WHERE {' AND '.join(tests)})", params | more
 
 
 _SUMMED: Final = (
