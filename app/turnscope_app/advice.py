@@ -18,7 +18,7 @@ class Advice(NamedTuple):
     why: Callable[[Figures], str]
     step: str
     page: str
-    """Where it begins: the path of one of ``pages.ALL``."""
+    """Where it begins: one of ``views``."""
 
 
 def _most(figures: Figures) -> str:

@@ -45,11 +45,6 @@ BACK: Final = "sessions_back"
 """In the session state: the list's filters when a session was chosen, for the way back."""
 
 
-def at(path: str) -> st.Page:
-    """The page at this path."""
-    return next(page for page in ALL if page.url_path == path)
-
-
 def session_link(session_id: str | None) -> dict[str, str]:
     """The session page's query parameters for one session."""
     return {UNATTRIBUTED: "1"} if session_id is None else {ID: session_id}
