@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from live import agent, foreign, troubles
+from live import agent, foreign, savings, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
 from live.fronts import Front
@@ -49,6 +49,11 @@ def _conversations(stage: Stage) -> None:
     stage.hold(conversations())
 
 
+def _savings(stage: Stage) -> None:
+    stage.say(f"{stage.config.name}: {savings.LEARNING + savings.TRIALS} sessions, each without reuse and with it")
+    stage.hold(savings.sessions(SEED))
+
+
 def _router(stage: Stage) -> None:
     stage.hold(foreign.behind_the_router())
     if stage.cards:
@@ -80,7 +85,7 @@ def _late(stage: Stage) -> None:
 
 # Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline.
 PLANS = (
-    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations),)),
+    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations), Phase(_savings))),
     Plan(PairConfig("cached", 1, prefix_caching=True), (Phase(_conversations),)),
     Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), (Phase(_troubles),)),
     Plan(

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import httpx
 
-from live import agent_verdict, foreign, kept, trials
+from live import agent_verdict, foreign, kept, savings, trials
 from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
 from live.fronts import Front
+from live.savings import Saving
 from live.trials import Done
 from live.unknown import Share, unexplained, unknown_of
 from live.verdict import Row, Verdict, judge
@@ -40,6 +41,8 @@ class Result:
     """Configurations that were watched until D held nothing more."""
     scripted: list[Session] = field(default_factory=list)
     """Sessions of the scripted agent, as it timed itself."""
+    saved: list[Saving] = field(default_factory=list)
+    """What reuse spared, against what was predicted."""
     trials: list[Done] = field(default_factory=list)
     """What was done with network cards made of files."""
     views: dict[str, list[Row]] = field(default_factory=dict)
@@ -75,11 +78,12 @@ class Result:
 
     @property
     def known(self) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
-        """Turns and spans of the scripted sessions, by session."""
-        if not self.scripted:
+        """Turns and spans of the scripted sessions, and of those that savings are predicted of, by session."""
+        names = [session.session_id for session in self.scripted] + savings.predicted(self.truth)
+        if not names:
             return {}
         with contextlib.closing(StoreReader(str(self.store))) as reader:
-            return reader.known([session.session_id for session in self.scripted])
+            return reader.known(names)
 
     def judge(self, stored: Sequence[Row]) -> None:
         """Hold the turns of the run's store against what was done, and add up what is not right anywhere."""
@@ -96,6 +100,9 @@ class Result:
             self.verdict.problems.append(f"{len(since)} turns in the store, and {len(self.truth)} were done")
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
-        self.verdict.problems += agent_verdict.judge(self.scripted, self.known)
+        known = self.known
+        self.verdict.problems += agent_verdict.judge(self.scripted, known)
+        self.saved = savings.trials(self.truth, known)
+        self.verdict.problems += savings.judge(self.saved)
         self.stored_unknown = unknown_of(hooked, self.scripted, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)
