@@ -30,8 +30,9 @@ ALIKE: Final = 5
 def find(reader: StoreReader, wanted: str) -> tuple[Session, list[Turn], list[AgentSpan]]:
     """The session with this id, or the only one whose id contains it; raises ``Sorry`` where there is none."""
     session_id = wanted
-    known = reader.known([session_id])
-    if not known:
+    large = summaries.large(reader, session_id, time.time_ns())
+    known = reader.known([session_id]) if large is None else {}
+    if not known and large is None:
         newer, _ = summaries.fresh(reader, time.time_ns(), FRESH)
         alike, total = reader.summaries(SummaryFilter(text=wanted), limit=ALIKE, fresh=newer)
         if total != 1:
@@ -41,7 +42,10 @@ def find(reader: StoreReader, wanted: str) -> tuple[Session, list[Turn], list[Ag
             )
             raise Sorry(f"there is no session {shown(wanted)} in {reader.url}{more}")
         session_id = alike[0].session_id
-        known = reader.known([session_id])
+        large = summaries.large(reader, session_id, time.time_ns())
+        known = reader.known([session_id]) if large is None else {}
+    if large is not None:
+        return large, [], []
     turns, spans = known.get(session_id, ([], []))
     session = summarise(session_id, turns, spans, revision=time.time_ns())
     if session is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from statistics import median_low
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnscope.measures.alignment import aligned
 from turnscope.measures.ceiling import ceiling
@@ -57,6 +57,8 @@ def summarise(
     tools = [span for span in kept_spans if span.kind in _TOOLS]
     asked = [turn.tool_calls for turn in kept if turn.tool_calls is not None]
     outcomes = Counter(task.outcome for task in told)
+    ns: dict[str, Any] = {f"{part}_ns": parts[part] for part in Part}
+    ns |= {f"input_{detail}_ns": details[Part.INPUT_PROCESSING, detail] for detail in _INPUT}
     summary = SessionSummary(
         session_id=session_id,
         revision=revision,
@@ -64,14 +66,13 @@ def summarise(
         started_ns=started,
         ended_ns=started + wall,
         wall_ns=wall,
-        **{f"{part}_ns": parts[part] for part in Part},
         inferred_ns=inferred.total(),
         tool_wait_inferred_ns=inferred[Part.TOOL_WAIT],
         user_wait_inferred_ns=inferred[Part.USER_WAIT],
         generation_inferred_ns=inferred[Part.GENERATION],
         retrieval_ns=details[Part.TOOL_WAIT, Detail.RETRIEVAL],
         unknown_model_call_ns=details[Part.UNKNOWN, Detail.MODEL_CALL],
-        **{f"input_{detail}_ns": details[Part.INPUT_PROCESSING, detail] for detail in _INPUT},
+        **ns,
         turns=len(kept),
         spans=len(kept_spans),
         model_calls=_calls_without_turn(kept, kept_spans),
