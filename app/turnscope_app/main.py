@@ -7,13 +7,15 @@ from pathlib import Path
 import streamlit as st
 
 from turnscope.store import StoreError, StoreMissing
-from turnscope_app.pages import ABOUT, SESSION, SESSIONS
+from turnscope_app import controls, pages, tables
 
 HERE = Path(__file__).parent
 
 st.set_page_config(page_title="turnscope", page_icon=str(HERE / "icon.svg"), layout="wide")
 st.html(HERE / "style.css")
-page = st.navigation([SESSIONS, SESSION, ABOUT], position="top")
+st.html(tables.part_style())
+page = st.navigation(pages.ALL, position="top")
+controls.demo_notice()
 try:
     page.run()
 except StoreMissing as error:
@@ -21,3 +23,5 @@ except StoreMissing as error:
 except StoreError as error:
     st.error(str(error), icon=":material/error:")
     st.caption("Reload this page once it is mended; nothing here has to be restarted.")
+else:
+    controls.not_this()

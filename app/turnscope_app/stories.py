@@ -15,6 +15,14 @@ Turn = dict[str, Any]
 """A row of the store reader's turns."""
 
 
+def numbers(indexes: list[int | None], offset: int = 0) -> list[int]:
+    """Each turn's number: its index in the session, or its place in the list where indexes are missing or repeat."""
+    known = [index for index in indexes if index is not None]
+    if len(set(known)) < len(indexes):
+        return list(range(offset + 1, offset + 1 + len(indexes)))
+    return known
+
+
 def prompt(turn: Turn) -> str:
     """Where the prompt's tokens came from."""
     total = turn["prompt_tokens"]

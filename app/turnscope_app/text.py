@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
+from turnscope.shipped import EXPLORER
 from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED
 
 _LONGEST: Final = 80
@@ -22,6 +26,11 @@ def count(value: int | None, unit: str = "") -> str:
 def turns(value: int) -> str:
     """``1 turn``, ``3 turns``."""
     return f"{value:,} turn" if value == 1 else f"{value:,} turns"
+
+
+def sessions(value: int) -> str:
+    """``1 session``, ``3 sessions``."""
+    return f"{value:,} session" if value == 1 else f"{value:,} sessions"
 
 
 def shown_of(rows: int, total: int, noun: str) -> str:
@@ -44,7 +53,21 @@ def duration(ns: int | None) -> str:
     minutes, seconds = divmod(round(ns / 1e9), 60)
     if minutes < 60:
         return f"{minutes} min {seconds:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60:02d} min" if hours < 100 else f"{hours:,} h"
+
+
+def about(ns: int | None) -> str:
+    """An estimated duration, with two digits that say something: ``860 ms``, ``1.1 s``; from a minute on as any."""
+    if ns is None or abs(ns) >= 60_000_000_000 or not ns:
+        return duration(ns)
+    digits = 1 - math.floor(math.log10(abs(ns)))
+    rounded = round(ns, digits)
+    for unit, per, least in (("s", 1e9, 10**9), ("ms", 1e6, 10**6), ("µs", 1e3, 0)):
+        if abs(rounded) >= least:
+            value = rounded / per
+            return f"{value:.0f} {unit}" if abs(value) >= 10 else f"{value:.1f} {unit}"
+    raise AssertionError("unreachable")
 
 
 def size(value: int | None) -> str:
@@ -89,6 +112,12 @@ def session(session_id: str | None) -> str:
     return harmless(session_id) if session_id else UNATTRIBUTED
 
 
+def named(applications: Sequence[str], agents: Sequence[str], session_id: str | None) -> str:
+    """A session by what people call it: application and agent first, its id last."""
+    names = [harmless(name, 40) for name in (*applications[:1], *agents[:1])]
+    return " · ".join([*names, session(session_id)])
+
+
 def harmless(foreign: str, longest: int = _LONGEST) -> str:
     """Foreign text that is safe to show anywhere: hidden and direction-changing characters are spelled out, long text
     is cut and says how long it is."""
@@ -105,3 +134,13 @@ def _spelled(char: str) -> str:
 def escaped(text: str) -> str:
     """``text`` for a place that renders Markdown: every character that could mean something is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:&@" else c for c in text)
+
+
+_TO_EXPLORER: Final = re.compile(rf"<{re.escape(EXPLORER)}(/[^>]*)>")
+
+
+def runbook(markdown: str) -> str:
+    """A shipped runbook with its links to the explorer as links within this one."""
+    return _TO_EXPLORER.sub(r"[the sessions list, filtered](\1)", markdown).replace(
+        f" (its address in place of `{EXPLORER.removeprefix('http://')}`)", ""
+    )

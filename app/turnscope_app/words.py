@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Final, NamedTuple
 
-from turnscope.semconv import Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Detail, Evidence, Part, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
 
 NOT_MEASURED: Final = "not measured"
+NOT_THIS: Final = (
+    "What this is not: the memory meant here is the model server's working memory of a prompt (its KV cache), not what "
+    "an agent remembers. These pages tell how long answers took and whether reuse may have spoiled them, not how good "
+    "they are."
+)
 UNATTRIBUTED: Final = "Turns without a session id"
 NO_OBSTACLE: Final = "Nothing"
 """What was in the way of a session that had no obstacle."""
@@ -239,6 +245,40 @@ STATUSES: Final[dict[str, Word]] = {
     Status.STUCK: Word("Stuck", "stuck", "The turn waits for something that will never come."),
 }
 
+PARTS: Final[dict[str, Word]] = {
+    Part.INPUT_PROCESSING: Word(
+        "Reading the prompt", "input processing", "The model server reads the prompt, until the first word comes."
+    ),
+    Part.GENERATION: Word("Writing the answer", "generation", "The model writes, from its first word to its last."),
+    Part.TOOL_WAIT: Word("Waiting for tools", "tool wait", "Tools that the model asked for run."),
+    Part.APPLICATION_WORK: Word("The agent's own program", "application work", "The application's code between calls."),
+    Part.USER_WAIT: Word("Waiting for a person", "user wait", "The agent waits for the next message, or for consent."),
+    Part.UNKNOWN: Word("Unknown", "unknown", "Nothing tells what this time was spent on."),
+}
+"""What a session's time was spent on, in the order in which it is stacked."""
+
+INPUT: Final[dict[str, Word]] = {
+    Detail.PROXY: Word(
+        "In the proxy", "proxy", "The proxy's own work, before and between its requests to the engines."
+    ),
+    Detail.QUEUE: Word("In queues", "queue", "Accepted by an engine, and waiting for its turn there."),
+    Detail.REVERSE_FETCH: Word("Fetching back", "reverse fetch", "Reading kept memory from the decode worker."),
+    Detail.PREFILL: Word("Computing the prompt", "prefill compute", "The prefill worker computes what was not reused."),
+    Detail.HANDOFF: Word(
+        "Handing over", "handoff", "The decode worker reads the prompt's memory from the prefill worker."
+    ),
+    Detail.FIRST_STEP: Word(
+        "First word", "first decode step", "The decode worker's first step, until the first word is on its way."
+    ),
+    Detail.UNATTRIBUTED: Word(
+        "Not explained", "unattributed", "None of the other parts explains it: the network, for one."
+    ),
+    Detail.CLIENT: Word(
+        "In the agent's client", "client", "Before the request reached the proxy: the client and the way."
+    ),
+}
+"""What reading a prompt is made of, in the order in which it happens."""
+
 SOURCES: Final[dict[str, Word]] = {
     TokenSource.LOCAL_HIT: Word("Already there", "local hit", "Found in the prefill worker's own cache."),
     TokenSource.FETCHED: Word("Fetched back", "fetched", "Read back from the decode worker."),
@@ -260,3 +300,23 @@ def shown(table: Mapping[str, Word], value: str | None) -> str | None:
         return None
     word = table.get(value)
     return word.shown if word else value.replace("_", " ")
+
+
+class Known(StrEnum):
+    """How a figure is known. Every figure on a screen says it, where the pointer rests on it."""
+
+    MEASURED = Evidence.MEASURED
+    INFERRED = Evidence.INFERRED
+    ESTIMATED = "estimated"
+
+
+KNOWN: Final[dict[str, str]] = {
+    Known.MEASURED: "Measured: counted or timed where it happened.",
+    Known.INFERRED: "Inferred: told from what came before and after it. Its true value may be lower.",
+    Known.ESTIMATED: "Estimated from measured ones: it lies in the given range nine times in ten.",
+}
+
+
+def explained(what: str, known: str) -> str:
+    """What a figure means, and how it is known, for the place where the pointer rests."""
+    return f"{what} *{KNOWN[known]}*"

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from turnscope.semconv import DIVERGENCES, Divergence, HoldOutcome, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import DIVERGENCES, Divergence, HoldOutcome, Part, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
 from turnscope_app import text, words
 
@@ -20,6 +20,7 @@ from turnscope_app import text, words
         (Fate, words.FATES),
         (Status, words.STATUSES),
         (TokenSource, words.SOURCES),
+        (Part, words.PARTS),
     ],
 )
 def test_every_word_has_a_story_and_no_other_has(vocabulary: type[StrEnum], table: dict[str, words.Word]) -> None:
@@ -35,7 +36,9 @@ def test_every_kind_of_divergence_has_its_words() -> None:
     assert set(DIVERGENCES) == set(Divergence)
 
 
-@pytest.mark.parametrize("table", [words.PATHS, words.REASONS, words.SUSPICIONS, words.STATUSES, words.SOURCES])
+@pytest.mark.parametrize(
+    "table", [words.PATHS, words.REASONS, words.SUSPICIONS, words.STATUSES, words.SOURCES, words.PARTS]
+)
 def test_every_word_names_its_value_in_metrics_and_traces(table: dict[str, words.Word]) -> None:
     assert {word.value for word in table.values()} == {str(value) for value in table}
 

@@ -28,6 +28,10 @@ from turnscope.cli.trace_counter import TraceCounter
 from turnscope.config import Settings
 
 RECORDINGS: Final = Path("recordings")
+ABOUT: Final = (
+    "They were recorded from real engines with a small model, and replayed: not yours, and no picture of a large model."
+)
+"""What the explorer says of what it shows."""
 ASSEMBLE_S: Final = 120.0
 SETTLE_S: Final = 150.0
 """Turns whose facts are not all in the recording are counted after a minute."""
@@ -131,7 +135,7 @@ def explorer(store: str, folder: Path) -> Iterator[str]:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**os.environ, explore.STORE_VARIABLE: store},
+            env={**os.environ, explore.STORE_VARIABLE: store, explore.DEMO_VARIABLE: ABOUT},
         )
     address = f"http://127.0.0.1:{port}"
     try:

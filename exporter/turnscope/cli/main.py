@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "compare": "Hold two imported runs of a benchmark side by side.",
     "sessions": "Show where each session's time went.",
     "show": "Show one session: its time, its tasks and its turns.",
+    "report": "Write one session as an HTML file.",
     "why": "Say where one request stops continuing another.",
     "assets": "Write dashboards, rules, runbooks and provisioning to a folder.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",

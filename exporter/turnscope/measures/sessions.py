@@ -11,6 +11,7 @@ from turnscope.measures.alignment import aligned
 from turnscope.measures.ceiling import ceiling
 from turnscope.measures.forest import newest
 from turnscope.measures.partition import cut_up, sums
+from turnscope.measures.reuse import reuse
 from turnscope.measures.tasks import evaluations, tasks
 from turnscope.model import AgentSpan, Segment, SessionSummary, Turn
 from turnscope.semconv import Detail, Evidence, Part, SpanKind, Status, TaskOutcome
@@ -57,8 +58,8 @@ def summarise(
     tools = [span for span in kept_spans if span.kind in _TOOLS]
     asked = [turn.tool_calls for turn in kept if turn.tool_calls is not None]
     outcomes = Counter(task.outcome for task in told)
-    ns: dict[str, Any] = {f"{part}_ns": parts[part] for part in Part}
-    ns |= {f"input_{detail}_ns": details[Part.INPUT_PROCESSING, detail] for detail in _INPUT}
+    times: dict[str, Any] = {f"{part}_ns": parts[part] for part in Part}
+    times |= {f"input_{detail}_ns": details[Part.INPUT_PROCESSING, detail] for detail in _INPUT}
     summary = SessionSummary(
         session_id=session_id,
         revision=revision,
@@ -66,13 +67,13 @@ def summarise(
         started_ns=started,
         ended_ns=started + wall,
         wall_ns=wall,
+        **times,
         inferred_ns=inferred.total(),
         tool_wait_inferred_ns=inferred[Part.TOOL_WAIT],
         user_wait_inferred_ns=inferred[Part.USER_WAIT],
         generation_inferred_ns=inferred[Part.GENERATION],
         retrieval_ns=details[Part.TOOL_WAIT, Detail.RETRIEVAL],
         unknown_model_call_ns=details[Part.UNKNOWN, Detail.MODEL_CALL],
-        **ns,
         turns=len(kept),
         spans=len(kept_spans),
         model_calls=_calls_without_turn(kept, kept_spans),
@@ -95,6 +96,7 @@ def summarise(
         first_token_median_ns=_median(task.first_token_ns for task in told),
         evaluations=evaluations(kept_spans),
         ceiling=ceiling(kept, segments),
+        **reuse(kept),
     )
     return Session(summary, segments)
 

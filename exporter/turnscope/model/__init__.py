@@ -39,7 +39,9 @@ from turnscope.model.facts import (
     Turn,
     TurnAttempt,
 )
-from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
+from turnscope.model.figures import Figures, Period
+from turnscope.model.processes import ProcessRecord, Skew
+from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -61,6 +63,7 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "Activity",
     "AgentSpan",
     "AnyBody",
     "AssemblyStatus",
@@ -83,6 +86,7 @@ __all__ = [
     "FabricStatus",
     "FabricWindow",
     "Fact",
+    "Figures",
     "Final",
     "Gauge",
     "Handle",
@@ -91,11 +95,14 @@ __all__ = [
     "Hold",
     "HoldRecord",
     "HoldUse",
+    "Period",
+    "ProcessRecord",
     "Request",
     "Revision",
     "Sample",
     "Segment",
     "SessionSummary",
+    "Skew",
     "SteppedClock",
     "Stuck",
     "SystemStatus",

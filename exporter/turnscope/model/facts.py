@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class TurnAttempt(msgspec.Struct, kw_only=True):
+class TurnAttempt(msgspec.Struct, kw_only=True, gc=False):
     """One attempt of a client request that took several."""
 
     number: int
@@ -23,7 +23,7 @@ class TurnAttempt(msgspec.Struct, kw_only=True):
     """Read for it, in both directions."""
 
 
-class Turn(msgspec.Struct, kw_only=True):
+class Turn(msgspec.Struct, kw_only=True, gc=False):
     """One turn, as stored: a row of the ``turns`` table and the content of its trace.
 
     Token law, whenever every term is known: local_hit + fetched + external + computed = prompt, and
@@ -238,7 +238,7 @@ class Turn(msgspec.Struct, kw_only=True):
     """A fact arrived after the turn was counted."""
 
 
-class HoldRecord(msgspec.Struct, kw_only=True):
+class HoldRecord(msgspec.Struct, kw_only=True, gc=False):
     """One hold or lease, as stored: a row of the ``holds`` table."""
 
     hold_id: str

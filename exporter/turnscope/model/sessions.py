@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from turnscope.semconv import Detail, Evidence, Part
+from turnscope.semconv import Detail, Evidence, Part, SpanKind
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
@@ -22,6 +22,24 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     """The turn that it is of."""
     span_key: str | None = None
     """The span that it is of; None for both where nothing ran."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call, a tool or an agent, from its begin to its end, whether or not the session waited for it."""
+
+    kind: SpanKind
+    start_ns: int
+    end_ns: int
+    name: str | None = None
+    """The tool's, the agent's or the model's, as the application names it."""
+    agent: str | None = None
+    """The agent that started it; of an agent, the one that started that."""
+    failed: bool = False
+    evidence: Evidence = Evidence.MEASURED
+    turn_id: str | None = None
+    """Of a model call that is a turn."""
+    slices: tuple[Segment, ...] = ()
+    """Of a model call: its own time in order, without gaps."""
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +174,28 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     """That answers asked for; None where nobody saw the answers."""
     errors: int = 0
     """Turns, and spans of tools, that failed."""
+    failed_turns: int = 0
+    """That were not answered."""
     suspicious_turns: int = 0
+    prompt_tokens: int | None = None
+    """Sums over its turns, as those below; None where none of them measured it."""
+    source_tokens: int | None = None
+    """Prompt tokens of the turns whose sources are all known, and how many of them were not computed."""
+    reused_tokens: int | None = None
+    local_hit_tokens: int | None = None
+    fetched_tokens: int | None = None
+    external_tokens: int | None = None
+    computed_tokens: int | None = None
+    recomputed_tokens: int | None = None
+    output_tokens: int | None = None
+    fetched_bytes: int | None = None
+    engines: list[str] = []
+    paths: list[str] = []
+    """Those that occur among its turns, as those below."""
+    reasons: list[str] = []
+    suspicions: list[str] = []
+    main_reason: str | None = None
+    """The most frequent obstacle to fetching back; None where there was none."""
     ttft_median_ns: int | None = None
     models: list[str] = []
     agents: list[str] = []

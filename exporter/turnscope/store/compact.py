@@ -104,11 +104,13 @@ def _discard(made: list[File], files: Files) -> None:
 
 def _merged(connection: Any, table: Table, addresses: list[str], group_rows: int) -> Iterator[pa.RecordBatch]:
     sql.create_empty(connection, table)
+    source, params = sql.rows(table, "files", any_file=True), {"files": addresses}
+    connection.execute(f"CREATE TABLE again_{table.name} AS {sql.again(table, source)}", params)
     query = (
-        f"SELECT {table.columns()} FROM {sql.newest(table, sql.rows(table, 'files', any_file=True))} "
+        f"SELECT {table.columns()} FROM {sql.newest(table, source)} "
         f"ORDER BY {', '.join(f'{c} NULLS LAST' for c in table.sort)}, {table.key}"
     )
-    reader = connection.sql(query, params={"files": addresses}).to_arrow_reader(group_rows)
+    reader = connection.sql(query, params=params).to_arrow_reader(group_rows)
     for batch in reader:
         yield batch.cast(table.schema)
 

@@ -41,26 +41,55 @@ PAUSE_NEEDS: Final = "turn_id, session_id, previous_turn_id, started_ns, ended_n
 """Columns of turns that ``pauses`` reads."""
 
 
-def pauses(turns: str, among: str) -> str:
-    """``turn_id, hold_id, session_id, pause_ns`` of each of ``turns`` that left a hold: how long until the next turn.
+def pauses(turns: str, among: str, brings: str = "NULL", keeps: str = "") -> str:
+    """``turn_key, hold_key, session_key, pause_ns, brings`` of each of ``turns``: how long until the next turn, and
+    what the expression ``brings`` is of that one. Keys are ``key`` of the ids; NULL where there is none. ``keeps``:
+    further columns of the turn itself, each after a comma.
 
-    The next turn, looked for in the table ``among``, is the one that continues it, or else the first of its session
-    that began after it had ended. Turns are compared by their own times, which mostly are of one clock, the proxy's;
-    where engines' clocks put a turn before the end of the one it continues, the pause is 0. NULL: none has come.
+    The next turn, looked for in the table ``among``, which ``turns`` are part of, is the one that continues it, or else
+    the first of its session that began after it had ended. Turns are compared by their own times, which mostly are of
+    one clock, the proxy's; where engines' clocks put a turn before the end of the one it continues, the pause is 0.
+    NULL: none has come.
+
+    Nearly always the next turn is the one beside it in its session's order. Only what is not so (parallel turns, turns
+    that continue another than the one before) is searched for: searching for all takes five times as long.
     """
     return f"""(
-    WITH ended AS (
-        SELECT left_hold_id AS hold_id, turn_id, {SESSION} AS session_id, coalesce(ended_ns, started_ns) AS ended_ns
-        FROM {turns} WHERE left_hold_id IS NOT NULL),
-    begun AS (SELECT session_id, started_ns FROM {among}),
-    continued AS (
-        SELECT previous_turn_id, min(started_ns) AS started_ns FROM {among}
-        WHERE previous_turn_id IS NOT NULL GROUP BY previous_turn_id)
-    SELECT e.turn_id, e.hold_id, e.session_id, CASE WHEN coalesce(b.started_ns, c.started_ns) IS NOT NULL
-        THEN greatest(0, least(b.started_ns, c.started_ns) - e.ended_ns) END AS pause_ns
-    FROM ended e
-    ASOF LEFT JOIN begun b ON e.session_id = b.session_id AND e.ended_ns < b.started_ns
-    LEFT JOIN continued c ON c.previous_turn_id = e.turn_id)"""
+    WITH beside AS MATERIALIZED (
+        SELECT *, lead(started_ns) OVER next AS after_ns, lead(brings) OVER next AS after_brings,
+            lead(previous_key) OVER next = turn_key AS continued,
+            previous_key IS NOT NULL AND lag(turn_key) OVER next IS DISTINCT FROM previous_key AS apart
+        FROM (SELECT {key("turn_id")} AS turn_key, {key("left_hold_id")} AS hold_key, {key(SESSION)} AS session_key,
+            {key("previous_turn_id")} AS previous_key, started_ns, coalesce(ended_ns, started_ns) AS ended_ns,
+            {brings} AS brings{keeps} FROM {among})
+        WINDOW next AS (PARTITION BY session_key ORDER BY started_ns, turn_key)),
+    crossed AS MATERIALIZED (
+        SELECT turn_key, session_key, ended_ns FROM beside WHERE session_key IS NOT NULL AND after_ns <= ended_ns),
+    later AS (
+        SELECT c.turn_key, b.started_ns, b.brings FROM crossed c ASOF JOIN (
+            SELECT session_key, started_ns, brings FROM beside WHERE session_key IN (SELECT session_key FROM crossed)) b
+        ON c.session_key = b.session_key AND c.ended_ns < b.started_ns),
+    continuing AS (
+        SELECT previous_key, min(started_ns) AS started_ns, arg_min(brings, started_ns) AS brings
+        FROM beside WHERE apart GROUP BY previous_key),
+    nexts AS (
+        SELECT t.turn_key, t.hold_key, t.session_key, t.ended_ns,
+            CASE WHEN t.continued OR (t.session_key IS NOT NULL AND t.after_ns > t.ended_ns) THEN t.after_ns END
+                AS beside_ns, t.after_brings, l.started_ns AS later_ns, l.brings AS later_brings,
+            c.started_ns AS continuing_ns, c.brings AS continuing_brings,
+            least(beside_ns, later_ns, continuing_ns) AS next_ns{keeps}
+        FROM beside t LEFT JOIN later l ON l.turn_key = t.turn_key
+        LEFT JOIN continuing c ON c.previous_key = t.turn_key)
+    SELECT turn_key, hold_key, session_key,
+        CASE WHEN next_ns IS NOT NULL THEN greatest(0, next_ns - ended_ns) END AS pause_ns,
+        CASE next_ns WHEN beside_ns THEN after_brings WHEN continuing_ns THEN continuing_brings
+            ELSE later_brings END AS brings{keeps}
+    FROM nexts{f" WHERE turn_key IN (SELECT {key('turn_id')} FROM {turns})" if turns != among else ""})"""
+
+
+def key(column: str) -> str:
+    """SQL for a number that stands for an id: joining and sorting by it takes a third of the time. NULL for NULL."""
+    return f"CASE WHEN {column} IS NOT NULL THEN hash({column}) END"
 
 
 def fate(hold: str, pause: str) -> str:
@@ -70,8 +99,8 @@ def fate(hold: str, pause: str) -> str:
         WHEN {hold}.hold_id IS NULL THEN NULL
         WHEN {hold}.outcome IS NULL THEN '{Fate.HELD}'
         WHEN {hold}.outcome != '{HoldOutcome.TTL}' THEN {hold}.outcome
-        WHEN {pause}.hold_id IS NULL THEN '{Fate.TTL}'
-        WHEN {pause}.session_id IS NULL THEN '{Fate.NO_SESSION}'
+        WHEN {pause}.hold_key IS NULL THEN '{Fate.TTL}'
+        WHEN {pause}.session_key IS NULL THEN '{Fate.NO_SESSION}'
         WHEN {pause}.pause_ns IS NULL THEN '{Fate.NOT_CONTINUED}'
         WHEN {pause}.pause_ns > {held} THEN '{Fate.TOO_LATE}'
         WHEN {pause}.pause_ns <= {held} THEN '{Fate.NOT_ASKED}'

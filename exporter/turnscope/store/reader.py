@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -11,19 +10,22 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from turnscope.model import AgentSpan, SessionSummary, Turn
-from turnscope.store import manifest, queries, session_queries, sql, totals
+from turnscope.model import AgentSpan, Figures, Period, SessionSummary, Turn
+from turnscope.store import manifest, overview, queries, session_queries, sql, totals
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
-from turnscope.store.schema import SESSIONS, TABLES, to_arrow
+from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
+from turnscope.store.scope import Scope
 from turnscope.store.session_queries import Latency, SessionSums, Size, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
 _TRIES: Final = 3
 _Row = TypeVar("_Row", bound=msgspec.Struct)
+Fresh = Sequence[SessionSummary]
+"""Summaries that are newer than the store's."""
 Query = Callable[[Sources], tuple[str, Params]]
 
 
@@ -46,7 +48,8 @@ class StoreReader:
         self.url = url
         self._files = open_files(url)
         self._connection = sql.connect(memory=MEMORY, threads=2)
-        self._opening = threading.Lock()
+        self._again: dict[str, tuple[list[str], pa.Table]] = {}
+        """By table: its files, and the keys that they have several rows of. Files never change."""
         try:
             self._files.register(self._connection)
             for table in TABLES.values():
@@ -64,6 +67,14 @@ class StoreReader:
     def version(self) -> str:
         """Another text whenever other files are listed: what was answered before may then have changed."""
         return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
+
+    def ask(self, query: Query, fresh: Fresh = ()) -> pa.Table:
+        """The answer to a question of one of the query modules beside this one."""
+        return self._ask(query, None, _newer(fresh))
+
+    def page(self, query: Query, *, limit: int, offset: int = 0, fresh: Fresh = ()) -> Page:
+        """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
+        return self._page(query, limit, offset, _newer(fresh))
 
     def sessions(
         self,
@@ -111,45 +122,86 @@ class StoreReader:
         descending: bool = True,
         limit: int = 100,
         offset: int = 0,
-        fresh: Sequence[SessionSummary] = (),
+        fresh: Fresh = (),
     ) -> tuple[list[SessionSummary], int]:
         """Sessions as they were summed up last, those of spans alone included, and how many there are in all.
         ``fresh``: summaries that are newer than the store's."""
-        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
         page = self._page(
-            lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, newer
+            lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, _newer(fresh)
         )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
+
+    def listed(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        *,
+        sort: SummarySort = SummarySort.LAST,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+        fresh: Fresh = (),
+    ) -> Page:
+        """The same as a table of what a list shows: ``session_queries.LISTED`` and ``spared_ns``."""
+        return self._page(
+            lambda s: session_queries.listed(s, where, sort, descending=descending), limit, offset, _newer(fresh)
+        )
 
     def summed(
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
-        fresh: Sequence[SessionSummary] = (),
+        fresh: Fresh = (),
     ) -> SessionSums:
         """The sums over all sessions that meet ``where``."""
-        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
-        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, newer).to_pylist()
+        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, _newer(fresh)).to_pylist()
         return _struct(row, SessionSums)
 
     def latencies(
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
-        fresh: Sequence[SessionSummary] = (),
+        fresh: Fresh = (),
     ) -> list[Latency]:
         """Time to first token beside completed tasks, over the sessions that meet ``where``: first per turn index, then
         per length of the context."""
-        newer = to_arrow(SESSIONS, fresh)[0] if fresh else None
-        rows = self._ask(lambda s: session_queries.latencies(s, where), None, newer).to_pylist()
+        rows = self._ask(lambda s: session_queries.latencies(s, where), None, _newer(fresh)).to_pylist()
         return [_struct(row, Latency) for row in rows]
+
+    def figures(self, period: Period, fresh: Fresh = ()) -> Figures:
+        """The sums over the sessions of ``period``."""
+        return self._figures(lambda s: overview.figures(s, period), fresh)[0]
+
+    def course(self, period: Period, fresh: Fresh = ()) -> list[Figures]:
+        """The same for each of ``overview.STEPS`` equal parts of it that has a session, in order."""
+        return self._figures(lambda s: overview.course(s, period), fresh)
+
+    def by_application(self, period: Period, fresh: Fresh = ()) -> list[Figures]:
+        """The same for each application that spans name, those with most sessions first."""
+        return self._figures(lambda s: overview.by_application(s, period), fresh)
+
+    def telling(self, period: Period, fresh: Fresh = ()) -> dict[str, SessionSummary]:
+        """Sessions worth opening: the ``typical``, the ``slow`` and the ``worst`` one, as far as there are such."""
+        rows = self._ask(lambda s: overview.telling(s, period), None, _newer(fresh)).to_pylist()
+        return {row.pop("what"): _struct(row, SessionSummary) for row in rows}
+
+    def bounds(self, fresh: Fresh = ()) -> tuple[int, int, int]:
+        """How many sessions there are, and when the first and the last of them ended (Unix ns); 0 where none is."""
+        (row,) = self._ask(overview.bounds, None, _newer(fresh)).to_pylist()
+        return row["sessions"], row["first_ns"] or 0, row["last_ns"] or 0
+
+    def names(self, fresh: Fresh = ()) -> dict[str, list[str]]:
+        """Every application, agent, model, deployment and engine of a session, the frequent first."""
+        found: dict[str, list[str]] = {}
+        for row in self._ask(overview.names, None, _newer(fresh)).to_pylist():
+            found.setdefault(row["kind"], []).append(row["value"])
+        return found
 
     def known(self, session_ids: list[str]) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
         """All turns and spans of some sessions, in no order, by session. One of which nothing is known is missing."""
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
         if not session_ids:
             return found
-        for turn in _structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
+        for turn in structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
             found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
-        for span in _structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
+        for span in structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
             found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
 
@@ -186,14 +238,14 @@ class StoreReader:
         """The names of the imported runs."""
         return [row["run"] for row in self._ask(queries.runs).to_pylist()]
 
-    def totals(self) -> Totals:
-        """What the whole store covers."""
-        return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
+    def totals(self, scope: Scope = Scope(), fresh: Fresh = ()) -> Totals:  # noqa: B008 - frozen
+        """What the store covers of ``scope``, without one as a whole."""
+        return Totals(**self.ask(lambda s: totals.sums(s, scope), fresh).to_pylist()[0])
 
-    def counts(self) -> Counts:
-        """How many turns and holds of the whole store have each path, reason, suspicion and fate."""
-        turns = self._ask(lambda s: (totals.counts(s), {})).to_pylist()
-        return totals.build(turns, self._ask(lambda s: (totals.hold_counts(s), {})).to_pylist())
+    def counts(self, scope: Scope = Scope(), fresh: Fresh = ()) -> Counts:  # noqa: B008 - frozen
+        """How many turns and holds of ``scope`` have each path, reason, suspicion and fate."""
+        turns = self.ask(lambda s: totals.counts(s, scope), fresh).to_pylist()
+        return totals.build(turns, self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist())
 
     def choices(self) -> dict[str, list[str]]:
         """The models and engines that occur: ``{"model": [...], "engine": [...]}``."""
@@ -203,6 +255,9 @@ class StoreReader:
         return found
 
     # --- inside -------------------------------------------------------------------------------------
+    def _figures(self, query: Query, fresh: Fresh) -> list[Figures]:
+        return [_struct(row, Figures) for row in self._ask(query, None, _newer(fresh)).to_pylist()]
+
     def _page(self, query: Query, limit: int, offset: int, fresh: pa.Table | None = None) -> Page:
         table = self._ask(query, {"limit": limit, "offset": offset}, fresh)
         total = int(table["total"][0].as_py()) if table.num_rows else 0
@@ -220,6 +275,9 @@ class StoreReader:
             if fresh is not None:
                 cursor.register(queries.FRESH, fresh)
             try:
+                for table in TABLES.values():
+                    if f"again_{table.name}" in text:
+                        cursor.register(f"again_{table.name}", self._repeated(cursor, table, files[table.name], fresh))
                 answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
                 return answer
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
@@ -235,6 +293,18 @@ class StoreReader:
             finally:
                 cursor.close()
         raise AssertionError("unreachable")
+
+    def _repeated(self, cursor: Any, table: Table, files: list[str], fresh: pa.Table | None) -> pa.Table:
+        """What ``sql.newest`` wants to be told of ``table``."""
+        known = self._again.get(table.name)
+        if known is None or known[0] != files:
+            source, params = sql.rows(table, "files", any_file=bool(files)), {"files": files} if files else {}
+            known = files, cursor.sql(sql.again(table, source), params=params).to_arrow_table()
+            self._again[table.name] = known
+        if fresh is None or table is not SESSIONS:
+            return known[1]
+        newer = cursor.sql(f"SELECT hash({table.key}) AS h FROM {queries.FRESH}").to_arrow_table()
+        return pa.concat_tables([known[1], newer])
 
     def _listed(self) -> list[File]:
         """Every file that a manifest lists, in a fixed order."""
@@ -257,8 +327,13 @@ class StoreReader:
         return sorted(listed, key=lambda f: f.path)
 
 
-def _structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
-    """A thousand at a time: rows as dictionaries are large. Of those, texts that are equal are one object."""
+def _newer(fresh: Fresh) -> pa.Table | None:
+    return to_arrow(SESSIONS, fresh)[0] if fresh else None
+
+
+def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
+    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large. Of those, texts that
+    are equal are one object."""
     names = table.column_names
     for batch in table.to_batches(max_chunksize=1000):
         for row in zip(*map(_values, batch.columns), strict=True):

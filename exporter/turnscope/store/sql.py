@@ -52,18 +52,22 @@ def rows(table: Table, parameter: str, *, any_file: bool) -> str:
     return f"(SELECT {table.columns()}, filename FROM ({empty} UNION ALL BY NAME SELECT * FROM {FILES % parameter}))"
 
 
+def again(table: Table, source: str) -> str:
+    """``h`` rows: the hash of every key that ``source`` has several rows of, and perhaps of a few others."""
+    return f"SELECT hash({table.key}) AS h FROM {source} GROUP BY h HAVING count(*) > 1"
+
+
 def newest(table: Table, source: str, columns: str = "*") -> str:
     """The newest revision of each key in ``source``; of equal revisions, the one written last.
 
     Nearly all keys are stored once, and sorting all rows to find that out would cost ten times the rest of a query:
-    only rows whose key's hash occurs again are compared.
+    only rows are compared whose key is in the relation ``again_<name>``, which the connection has to have, filled with
+    ``again``.
     """
+    repeated = f"hash({table.key}) IN (SELECT h FROM again_{table.name})"
     return (
-        f"(WITH stored AS NOT MATERIALIZED (SELECT * FROM {source}), "
-        f"again AS MATERIALIZED (SELECT hash({table.key}) AS h FROM stored GROUP BY h HAVING count(*) > 1) "
-        f"SELECT {columns} FROM stored WHERE hash({table.key}) NOT IN (SELECT h FROM again) "
-        f"UNION ALL SELECT {columns} FROM stored WHERE hash({table.key}) IN (SELECT h FROM again) "
-        f"{_first(table)})"
+        f"(SELECT {columns} FROM {source} WHERE NOT {repeated} "
+        f"UNION ALL SELECT {columns} FROM {source} WHERE {repeated} {_first(table)})"
     )
 
 
