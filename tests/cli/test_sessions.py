@@ -341,7 +341,7 @@ def test_a_share_is_none_or_all_only_where_it_is() -> None:
 def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnscope.store.summaries.MOST_ROWS", 0)
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
     shown = words(run(show, "spans-only", "--store", str(store)))
     assert "It has 1 turns and spans, more than the 0 that are taken apart at once" in shown
     assert "Whether reuse could shorten it is not known, since it was not taken apart." in shown

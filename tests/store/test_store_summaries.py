@@ -218,7 +218,7 @@ def test_a_turn_that_took_its_callers_session_is_in_that_sessions_summary(tmp_pa
 def test_a_session_that_is_too_large_is_not_taken_apart_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnscope.store.summaries.MOST_ROWS", 3)
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 3)
     fill(tmp_path, *(span(n, kind="tool", session_id="large") for n in range(1, 5)), turn(9, session_id="large"))
     fill(tmp_path, *(span(n, kind="tool", session_id=f"s{n}") for n in range(10, 16)))
     store = writer(tmp_path, Clock(NOON + HOUR))
@@ -238,7 +238,7 @@ def test_a_session_that_is_too_large_is_not_taken_apart_and_says_so(
 
 
 def test_no_more_is_read_at_once_than_is_taken_apart_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnscope.store.summaries.MOST_ROWS", 3)
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 3)
     fill(tmp_path, *(span(n, kind="tool", session_id=f"s{n // 2}") for n in range(2, 12)))
     read: list[int] = []
     known = StoreReader.known

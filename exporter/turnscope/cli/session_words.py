@@ -12,7 +12,7 @@ from rich.text import Text
 
 from turnscope.model import Ceiling, SessionSummary
 from turnscope.semconv import Part
-from turnscope.store import summaries
+from turnscope.store import summing
 from turnscope.store.session_queries import SessionSums
 
 
@@ -210,7 +210,7 @@ def evidence_sentences(summary: SessionSummary) -> list[str]:
     """What is not measured, and what would measure it."""
     if summary.too_large:
         return [
-            f"It has {summary.turns + summary.spans:,} turns and spans, more than the {summaries.MOST_ROWS:,} that are "
+            f"It has {summary.turns + summary.spans:,} turns and spans, more than the {summing.MOST_ROWS:,} that are "
             "taken apart at once: where its time went is not told. An agent whose runs have sessions of their own, or "
             "that sends fewer spans, is shown whole."
         ]
