@@ -76,6 +76,8 @@ class Moment:
     at_s: float
     config: PairConfig
     front: Front
+    since_s: float = 0.0
+    """When that was begun which was done through this proxy."""
 
 
 @dataclass(frozen=True)
@@ -244,8 +246,9 @@ def _settings(moment: Moment, _: Facts) -> Expected:
 
 def _still(moment: Moment, facts: Facts) -> Expected:
     """Its client has given it up, and it is still there."""
-    of_pair = [turn for turn in facts.truth if turn.configuration == moment.config.name and turn.front is moment.front]
-    return _exactly({"stuck": sum(turn.outcome == "unanswered" for turn in of_pair)}, ("running", "stuck"))
+    given_up = [turn.started_wall_ns / 1e9 for turn in facts.truth if turn.outcome == "unanswered"]
+    stuck = sum(moment.since_s <= at_s <= moment.at_s for at_s in given_up)
+    return _exactly({"stuck": stuck}, ("running", "stuck"))
 
 
 NOW: Final[Mapping[str, Callable[[Moment, Facts], Expected]]] = {
