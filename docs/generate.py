@@ -172,7 +172,7 @@ def events_page() -> str:
 HOOK_VARIABLES = {
     settings.ENDPOINT: "The sidecar, or a collector before it, OTLP over gRPC: `grpc://host:4317`, `grpcs://` for TLS. "
     "Without it there is no hook.",
-    settings.OFF_FILE: "A path: while a file is there, the hook does nothing. Looked at twice a second.",
+    settings.OFF_FILE: "A path: while a file is there, the hook does nothing. Looked at every second.",
     settings.ENGINE_NAME: "The engine's name in metrics and on screens, from a small set; else its role and a number.",
     settings.HEARTBEAT: "Time between heartbeats. Default 5.",
     settings.DIGESTS: "`off`: no digests of prompts are made, and what needs them is unknown. Default `on`.",

@@ -14,10 +14,9 @@ import altair as alt
 import pandas as pd
 import pyarrow as pa
 
-from turnscope.model import SessionSummary
 from turnscope.semconv import Detail, Evidence, Part, TokenSource
 from turnscope.store.whole import Whole
-from turnscope_app import colours, session_story, text, words
+from turnscope_app import colours, words
 
 HEIGHT: Final = 320
 COLOURS: Final = {words.SOURCES[source].plain: colour for source, colour in colours.SOURCES.items()}
@@ -152,13 +151,13 @@ def ttft_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
         for order, (name, ns) in enumerate(parts.items()):
             if ns:
                 word = words.INPUT[_TTFT[name][0]]
-                found.append((number, word.shown, word.story, ns / 1e6, order))
+                found.append((number, word.plain, f"{word.story} ({word.term})", ns / 1e6, order))
     return pd.DataFrame(found, columns=["turn", "what", "meaning", "ms", "order"])
 
 
 def ttft(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """What each turn's time to its first word was made of, stacked, in milliseconds."""
-    shades = {words.INPUT[detail].shown: colour for detail, colour in _TTFT.values()}
+    shades = {words.INPUT[detail].plain: colour for detail, colour in _TTFT.values()}
     present = [name for name in shades if name in set(frame["what"])]
     return (
         alt.Chart(frame)
@@ -220,46 +219,9 @@ def context(frame: pd.DataFrame) -> alt.Chart:
     )
 
 
-def parts_frame(summary: SessionSummary) -> pd.DataFrame:
-    """``part, meaning, seconds, length, share, known, order``: what was measured and what was inferred of each part."""
-    found = []
-    for order, (part, ns) in enumerate(session_story.parts(summary).items()):
-        word, told = words.PARTS[part], session_story.inferred(summary, part)
-        known = Evidence.NONE if part is Part.UNKNOWN else Evidence.MEASURED
-        for some, evidence in ((ns - told, known), (told, Evidence.INFERRED)):
-            if some:
-                shown = text.duration(some), text.share(some, summary.wall_ns)
-                found.append((word.shown, word.story, some / 1e9, *shown, str(evidence), order))
-    return pd.DataFrame(found, columns=["part", "meaning", "seconds", "length", "share", "known", "order"])
-
-
 def opacity() -> alt.Opacity:
     """What is inferred is paler; the row's ``known`` says so."""
     return alt.Opacity("known:N", scale=alt.Scale(domain=[*_OPACITY], range=[*_OPACITY.values()]), legend=None)
-
-
-def parts(frame: pd.DataFrame) -> alt.Chart:
-    """One bar: the whole session, by what its time was spent on; paler where it is inferred."""
-    shades = {words.PARTS[part].shown: colour for part, colour in colours.PARTS.items()}
-    present = [word.shown for word in words.PARTS.values() if word.shown in set(frame["part"])]
-    return (
-        alt.Chart(frame)
-        .mark_bar(height=34)
-        .encode(
-            x=alt.X("seconds:Q", title=None, axis=None, stack="normalize"),
-            color=alt.Color("part:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
-            opacity=opacity(),
-            order=alt.Order("order:Q"),
-            tooltip=[
-                alt.Tooltip("part:N", title="What"),
-                alt.Tooltip("length:N", title="How long"),
-                alt.Tooltip("share:N", title="Of the session"),
-                alt.Tooltip("known:N", title="How it is known"),
-                alt.Tooltip("meaning:N", title="That is"),
-            ],
-        )
-        .properties(height=100)
-    )
 
 
 _MOST_BARS: Final = 160

@@ -1,5 +1,4 @@
-"""A session in sentences: the answer for someone in a hurry, what reuse could give, what is not known, and what
-happened on the way."""
+"""What happened in a session, in sentences: a line for each thing that mattered, in order of time."""
 
 from __future__ import annotations
 
@@ -7,17 +6,18 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from turnscope.model import Ceiling, Segment, SessionSummary
-from turnscope.semconv import Evidence, Part, Reason, Status
-from turnscope.store.queries import NO_OBSTACLE
+from turnscope.measures.reuse import NO_OBSTACLE
+from turnscope.model import Segment
+from turnscope.semconv import Evidence, Part, Status
 from turnscope_app import text, words
 from turnscope_app.because import because
+from turnscope_app.session_answer import SPENT
 from turnscope_app.stories import Turn
 
 LINES: Final = 8
 """Of a story at most."""
 _LONE: Final = 2
-"""Turns with one and the same obstacle that are told one by one; more are told together."""
+"""Turns of one kind, such as with one and the same obstacle that are told one by one; more are told together."""
 _LONG: Final = 0.1
 """A wait of at least this share of the session is told of."""
 _NS_A_TOKEN: Final = 100_000
@@ -68,185 +68,6 @@ class Line(NamedTuple):
     at_ns: int
 
 
-# --- the answer ---------------------------------------------------------------------------------------
-def parts(summary: SessionSummary) -> dict[Part, int]:
-    """Nanoseconds of each part, those that took any time."""
-    found = {part: getattr(summary, f"{part}_ns") for part in Part}
-    return {part: ns for part, ns in found.items() if ns}
-
-
-def inferred(summary: SessionSummary, part: Part) -> int:
-    """How much of a part is told by what came before and after it."""
-    ns: int = getattr(summary, f"{part}_inferred_ns", 0)
-    return ns
-
-
-def head(summary: SessionSummary) -> str:
-    """Whose session it was, of what, and when."""
-    facts = [
-        *(f"application {name}" for name in _names(summary.applications)),
-        *(f"agent {name}" for name in _names(summary.agents)),
-        *(f"model {name}" for name in _names(summary.models)),
-        f"started by {text.harmless(summary.parent_session_id)}" if summary.parent_session_id else "",
-        text.turns(summary.turns) if summary.turns else "",
-        f"{summary.model_calls:,} {'other ' if summary.turns else ''}model calls" if summary.model_calls else "",
-        f"from {text.when(summary.started_ns)}",
-    ]
-    return ", ".join(fact for fact in facts if fact)
-
-
-def _names(values: Sequence[str]) -> list[str]:
-    names = [text.harmless(value) for value in values[:3]]
-    return [*names, f"and {len(values) - 3:,} more"] if len(values) > 3 else names
-
-
-_SPENT: Final = {
-    Part.INPUT_PROCESSING: "the model server read prompts",
-    Part.GENERATION: "the model wrote",
-    Part.TOOL_WAIT: "it waited for tools",
-    Part.APPLICATION_WORK: "the agent's own program worked",
-    Part.USER_WAIT: "it waited for a person",
-    Part.UNKNOWN: "nothing tells what happened",
-}
-
-
-def answer(summary: SessionSummary) -> str:
-    """Where the time went, in a sentence: the three largest parts."""
-    spent = sorted(parts(summary).items(), key=lambda item: -item[1])
-    if not spent:
-        return "Nothing of it lasted any time that was measured."
-    said = [f"{text.share(ns, summary.wall_ns)} of the time {_SPENT[part]}" for part, ns in spent[:1]]
-    said += [f"{text.share(ns, summary.wall_ns)} {_SPENT[part]}" for part, ns in spent[1:3]]
-    return f"It took {text.duration(summary.wall_ns)}: {', '.join(said)}."
-
-
-def ceiling(summary: SessionSummary) -> str:
-    """The most that reuse could still give, with its range and what it rests on."""
-    found = summary.ceiling
-    if not summary.turns:
-        return "Whether reuse would help is not known: none of its model calls passed an engine that is watched here."
-    if found.free_ns is None or (not found.recomputed_tokens and found.unjudged_turns):
-        return (
-            f"Whether reuse would help is not known: {text.turns(found.unjudged_turns)} of {summary.turns:,} tell "
-            "neither what was computed again nor what that cost."
-        )
-    if not found.recomputed_tokens:
-        return "Reuse would not help: nothing was computed twice."
-    again = f"what was computed again ({found.recomputed_tokens:,} tokens)"
-    if not found.fetched_high_ns:
-        return f"Reuse would not help: to fetch {again} would have taken as long as computing it did.{_unjudged(found)}"
-    return (
-        f"At best reuse would make it {text.duration(found.fetched_ns)} shorter "
-        f"({text.share(found.fetched_ns, summary.wall_ns)} of its time; nine times in ten between "
-        f"{text.duration(found.fetched_low_ns)} and {text.duration(found.fetched_high_ns)}): had {again} been fetched "
-        f"back instead{_basis(found)}.{_unjudged(found)}"
-    )
-
-
-def _basis(found: Ceiling) -> str:
-    return {
-        "measured": ", by what fetching took on these engines",
-        "both": ", in part by what fetching took in the published reference, since too little was measured here",
-    }.get(found.transfer or "", ", if fetching takes what it took in the published reference: not measured here yet")
-
-
-def _unjudged(found: Ceiling) -> str:
-    return f" {text.turns(found.unjudged_turns)} could not be judged." if found.unjudged_turns else ""
-
-
-def doubts(summary: SessionSummary) -> list[str]:
-    """What is not measured, and what would measure it."""
-    out = []
-    whole, between = summary.wall_ns, summary.unknown_ns - summary.unknown_model_call_ns
-    if summary.inferred_ns:
-        out.append(
-            f"{text.share(summary.inferred_ns, whole)} of the time is inferred from what came before and after it. "
-            "Waits told so are upper bounds: the application's own work is in them."
-        )
-    if summary.unknown_model_call_ns:
-        out.append(
-            f"{text.share(summary.unknown_model_call_ns, whole)} was in model calls whose first word nobody timed: how "
-            "much of it was reading and how much writing is not known."
-        )
-    if between:
-        seen = "proxy" in summary.sources or not summary.turns
-        why = (
-            "neither requests nor the agent's spans tell" if seen else "it takes the proxy's hook, or the agent's spans"
-        )
-        out.append(f"{text.share(between, whole)} of the time is unknown: {why}.")
-    return out
-
-
-def separated(summary: SessionSummary) -> bool:
-    """Whether the agent's own spans tell tools from the application's work, or there is nothing to be told apart."""
-    return bool(summary.spans) or summary.turns < 2
-
-
-NOT_SEPARATED: Final = (
-    "**Outside the model: tools or application, not separated.** No spans of this agent came, so a wait between two "
-    "model calls is told by what the second one brings, and the application's own work is in it. Two settings of the "
-    "agent's OpenTelemetry SDK separate them, with the session's id on its spans (for each SDK: docs/agents.md):"
-)
-SEPARATES: Final = """OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST_OF_TURNSCOPE:4318
-OTEL_SERVICE_NAME=my-agent"""
-"""What the agent's environment needs."""
-
-
-class Step(NamedTuple):
-    """What to do next, and who can do it."""
-
-    owner: str
-    said: str
-
-
-def next_step(summary: SessionSummary) -> Step:
-    """The one thing that would help this session most."""
-    spent = parts(summary)
-    spent.pop(Part.USER_WAIT, None)
-    busy = sum(spent.values())
-    if summary.suspicious_turns:
-        wrong = text.turns(summary.suspicious_turns)
-        return Step("Serving", f"Check the answers of {wrong}: reused memory may not have been theirs. It comes first.")
-    if not busy:
-        return Step("Nobody", "All of it was waiting for a person: there is nothing to make faster.")
-    most = max(spent, key=lambda part: spent[part])
-    found = summary.ceiling
-    if found.fetched_ns and found.fetched_ns >= _WORTH_IT * busy and found.reasons:
-        reason = found.reasons[0].reason
-        word = words.REASONS.get(reason)
-        return Step(_OWNERS.get(reason, "Serving"), word.story if word else f"See the turns with reason {reason}.")
-    return _STEPS[most]
-
-
-_WORTH_IT: Final = 0.05
-"""Of the time that was not waiting for a person: from here on reuse is the first thing to look at."""
-_OWNERS: Final[dict[str, str]] = {
-    Reason.NO_SESSION_ID: "Application",
-    Reason.PREFIX_DIVERGED: "Application",
-    Reason.STOPPED_BY_STRING: "Application",
-    Reason.PREVIOUS_TURN_ABORTED: "Application",
-}
-"""Of obstacles to reuse; the others are the serving side's."""
-_STEPS: Final = {
-    Part.INPUT_PROCESSING: Step(
-        "Serving", "Most of it was reading prompts: see below which part of the time to the first word was long."
-    ),
-    Part.GENERATION: Step(
-        "Model", "Most of it was writing: shorter answers, or a faster model, would help; reuse would not."
-    ),
-    Part.TOOL_WAIT: Step(
-        "Tools", "Most of it was waiting for tools: make the slowest faster, or run them at once; reuse would not help."
-    ),
-    Part.APPLICATION_WORK: Step(
-        "Application", "Most of it was the agent's own program: profile it; reuse would not help."
-    ),
-    Part.UNKNOWN: Step(
-        "Application", "Most of its time is unknown: send the agent's spans, and run the proxy with turnscope's hook."
-    ),
-}
-
-
-# --- what happened ------------------------------------------------------------------------------------
 _Numbered = tuple[int, Turn]
 
 
@@ -258,11 +79,12 @@ def lines(turns: Sequence[Turn], numbers: Sequence[int], segments: Sequence[Segm
     failed = [(n, turn) for n, turn in numbered if turn["status"] != Status.OK and not turn["suspicions"]]
     rest = [(n, turn) for n, turn in numbered if turn["status"] == Status.OK and not turn["suspicions"]]
     again = [(n, turn) for n, turn in rest if _is_avoidable(turn)]
-    gained = [(n, turn) for n, turn in rest if not _is_avoidable(turn) and turn["fetched_tokens"]]
+    fetched = [(n, turn) for n, turn in rest if not _is_avoidable(turn) and turn["fetched_tokens"]]
+    gained = [(n, turn) for n, turn in fetched if turn["net_gain_ns"] is not None]
     found = _told(wrong, lambda turn: ", ".join(map(_suspicion, turn["suspicions"])), _wrong)
     found += _told(failed, lambda turn: turn["status"], _unanswered)
     found += _told(again, lambda turn: turn["reason"], _computed_again)
-    found += [line for n, turn in gained if (line := _gained(n, turn))]
+    found += _told(gained, lambda turn: "gain" if turn["net_gain_ns"] >= 0 else "loss", _gained)
     found += _waits(numbered, segments)
     found.sort(key=lambda line: -line.weight)
     kept = sorted(found[:LINES], key=lambda line: (line.at_ns, line.turn or 0))
@@ -366,19 +188,21 @@ def _would_save(turns: Sequence[Turn]) -> str:
         return "; fetching would have been no faster"
     assumed = any(turn["refetch_basis"] == "assumed" for turn in turns)
     basis = ", if fetching takes what it took in the published reference" if assumed else ""
-    between = f" ({text.duration(low)} to {text.duration(high)})" if (low, high) != (best, best) else ""
-    return f"; fetching would have saved about {text.duration(best)}{between}{basis}"
+    between = f" ({text.about(low)} to {text.about(high)})" if (low, high) != (best, best) else ""
+    return f"; fetching would have saved about {text.about(best)}{between}{basis}"
 
 
-def _gained(number: int, turn: Turn) -> Line | None:
-    gain = turn["net_gain_ns"]
-    if gain is None:
-        return None
-    time = f" in {text.duration(turn['fetch_ns'])}" if turn["fetch_ns"] is not None else ""
-    said = f"Turn {number:,} fetched {turn['fetched_tokens']:,} tokens back{time}"
+def _gained(who: str, same: Sequence[_Numbered]) -> Line:
+    """All of them gained, or all lost."""
+    gain = sum(turn["net_gain_ns"] for _, turn in same)
+    tokens = sum(turn["fetched_tokens"] for _, turn in same)
+    times = [turn["fetch_ns"] for _, turn in same]
+    time = "" if None in times else f" in {text.about(sum(times))}"
+    number, turn = max(same, key=lambda item: abs(item[1]["net_gain_ns"]))
+    said = f"{who} fetched {tokens:,} tokens back{time}"
     if gain >= 0:
-        return Line(f"{said}, which saved about {text.duration(gain)}.", number, gain, turn["started_ns"])
-    said += f": computing them would have been about {text.duration(-gain)} faster."
+        return Line(f"{said}, which saved about {text.about(gain)}.", number, gain, turn["started_ns"])
+    said += f": computing them would have been about {text.about(-gain)} faster."
     return Line(said, number, -gain, turn["started_ns"])
 
 
@@ -412,4 +236,4 @@ def _wait(held: tuple[int, int, Part, Evidence], starts: Sequence[tuple[int, int
     else:
         where = f"After turn {before[1]}" if before else "In between"
     known = " (inferred)" if evidence is Evidence.INFERRED else ""
-    return Line(f"{where} {_SPENT[part]} for {text.duration(end - start)}{known}.", None, end - start, start)
+    return Line(f"{where} {SPENT[part]} for {text.duration(end - start)}{known}.", None, end - start, start)

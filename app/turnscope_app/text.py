@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -54,6 +55,19 @@ def duration(ns: int | None) -> str:
         return f"{minutes} min {seconds:02d} s"
     hours = minutes // 60
     return f"{hours} h {minutes % 60:02d} min" if hours < 100 else f"{hours:,} h"
+
+
+def about(ns: int | None) -> str:
+    """An estimated duration, with two digits that say something: ``860 ms``, ``1.1 s``; from a minute on as any."""
+    if ns is None or abs(ns) >= 60_000_000_000 or not ns:
+        return duration(ns)
+    digits = 1 - math.floor(math.log10(abs(ns)))
+    rounded = round(ns, digits)
+    for unit, per, least in (("s", 1e9, 10**9), ("ms", 1e6, 10**6), ("µs", 1e3, 0)):
+        if abs(rounded) >= least:
+            value = rounded / per
+            return f"{value:.0f} {unit}" if abs(value) >= 10 else f"{value:.1f} {unit}"
+    raise AssertionError("unreachable")
 
 
 def size(value: int | None) -> str:

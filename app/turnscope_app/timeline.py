@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -12,40 +11,20 @@ import pyarrow.compute as pc
 from turnscope.model import Activity, Segment
 from turnscope.semconv import Evidence, Part, SpanKind
 from turnscope.store.whole import Whole
-from turnscope_app import text, words
+from turnscope_app import lanes, text, words
 from turnscope_app.axis import Axis, shortened
+from turnscope_app.lanes import Bar
 
 MOST: Final = 1_000
 """Bars of one drawing at most: the rows that are sent to a browser."""
-_MOST_NAMES: Final = 6
-_MOST_BESIDE: Final = 4
-"""Lanes for what runs at once; what is beyond shares the last."""
 WAITED_FOR: Final = "Waited for"
 MODEL: Final = "Model calls"
 TOOLS: Final = "Tools"
 AGENT: Final = "Agent"
 HOLDS: Final = "Kept memory"
-_OTHERS: Final = "others"
 _TOOLS: Final = (SpanKind.TOOL, SpanKind.RETRIEVAL)
 _PAST_THE_END: Final = 12
-"""A hold that outlasts the session is drawn for a twelfth of its time more."""
-
-
-class Bar(NamedTuple):
-    """A stretch of time in a lane."""
-
-    lane: str
-    kind: str
-    """A ``Part``; of a hold, its ``Fate``."""
-    start_ns: int
-    end_ns: int
-    what: str
-    """In plain words; foreign text in it is harmless, and Markdown in it is not escaped."""
-    evidence: str
-    turn: int | None = None
-    """Its number, where it is a turn's."""
-    deadline_ns: int | None = None
-    """Of a hold: when it would have been let go, or was."""
+"""A hold that outlasts the session is drawn on for a twelfth of the drawing."""
 
 
 class Timeline(NamedTuple):
@@ -68,23 +47,25 @@ def build(
     what was before the first or after the last one of the session where ``first`` and ``last`` say so."""
     start, end = _window(whole, turns, first=first, last=last)
     kept = list(_holds(whole, turns, numbers))
-    if last and any(bar.end_ns > end for bar in kept):
-        end += (end - start) // _PAST_THE_END
     by_id = {turn["turn_id"]: number for turn, number in zip(turns, numbers, strict=True)}
     segments = list(_clipped(whole.segments, start, end))
-    lanes: dict[str, list[Bar]] = {WAITED_FOR: list(_waited_for(segments, by_id))}
+    axis = shortened(segments, whole.summary.started_ns, start, end)
+    if last and any(bar.end_ns > end for bar in kept):
+        end += round(axis.length * 1e9) // _PAST_THE_END
+        axis = axis._replace(end_ns=end)
+    above: dict[str, list[Bar]] = {WAITED_FOR: list(_waited_for(segments, by_id))}
     ran = [a for a in whole.activities if a.start_ns < end and (a.end_ns > start or a.start_ns == a.end_ns >= start)]
     for kinds, name in (((SpanKind.AGENT,), AGENT), ((SpanKind.MODEL_CALL,), MODEL), (_TOOLS, TOOLS)):
         groups = [[_clip(bar, start, end) for bar in _bars(a, name, by_id)] for a in ran if a.kind in kinds]
-        lanes |= _beside(_few([group for group in groups if group], name))
-    below = _beside([[_clip(bar, start, end)] for bar in kept if bar.start_ns < end])
-    bars, merged = _at_most(lanes, MOST - MOST // 4, start, end)
-    held, held_merged = _at_most(below, MOST // 4, start, end)
+        above |= lanes.beside(lanes.few([group for group in groups if group], name))
+    below = lanes.beside([[_clip(bar, start, end)] for bar in kept if bar.start_ns < end])
+    bars, merged = lanes.at_most(above, MOST - MOST // 4, start, end)
+    held, held_merged = lanes.at_most(below, MOST // 4, start, end)
     return Timeline(
-        [lane for lane, found in {**lanes, **below}.items() if found],
+        [lane for lane, found in {**above, **below}.items() if found],
         bars,
         held,
-        shortened(segments, whole.summary.started_ns, start, end),
+        axis,
         merged or held_merged,
     )
 
@@ -153,18 +134,6 @@ def _bars(activity: Activity, lane: str, by_id: Mapping[str, int]) -> Iterable[B
     yield from merged
 
 
-def _few(groups: list[list[Bar]], name: str) -> list[list[Bar]]:
-    """The lanes of the busiest names by themselves, the others' in one."""
-    spent: Counter[str] = Counter()
-    for group in groups:
-        spent[group[0].lane] += group[-1].end_ns - group[0].start_ns
-    kept = {lane for lane, _ in spent.most_common(_MOST_NAMES)}
-    return [
-        group if group[0].lane in kept else [bar._replace(lane=f"{name}: {_OTHERS}") for bar in group]
-        for group in groups
-    ]
-
-
 def _holds(whole: Whole, turns: Sequence[Mapping[str, Any]], numbers: Sequence[int]) -> Iterable[Bar]:
     """What each of ``turns`` left. One that is still held, or whose end nobody saw, goes on to its deadline."""
     left = [turn["left_hold_id"] for turn in turns if turn["left_hold_id"] is not None]
@@ -186,73 +155,3 @@ def _holds(whole: Whole, turns: Sequence[Mapping[str, Any]], numbers: Sequence[i
         what = f"Left by turn {number}: {fate.lower()}{for_time}"
         end = max(start, deadline or whole.summary.ended_ns) if held is None else start + held
         yield Bar(HOLDS, turn["hold_fate"] or "", start, end, what, Evidence.MEASURED, number, deadline)
-
-
-def _beside(groups: list[list[Bar]]) -> dict[str, list[Bar]]:
-    """Each group, the bars of one thing, in one lane; what runs at once in lanes beside it. What goes on to a deadline
-    has room until then, as long as there are lanes."""
-    lanes: dict[tuple[str, int], list[Bar]] = {}
-    ends: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-    for group in sorted(groups, key=lambda group: (group[0].lane, group[0].start_ns, -group[-1].end_ns)):
-        name, start, end = group[0].lane, group[0].start_ns, group[-1].end_ns
-        wanted = max(end, group[-1].deadline_ns or 0)
-        taken = ends[name]
-        free = [place for place, (_, until) in enumerate(taken) if until <= start]
-        if free:
-            place = free[0]
-        elif len(taken) < _MOST_BESIDE:
-            place = len(taken)
-            taken.append((0, 0))
-        else:
-            place = min(range(len(taken)), key=lambda place: taken[place])
-        taken[place] = max(taken[place][0], end), max(end, wanted)
-        lane = name if place == 0 else f"{name} ({place + 1})"
-        lanes.setdefault((name, place), []).extend(bar._replace(lane=lane) for bar in group)
-    return {bars[0].lane: _deadlines_with_room(bars) for _, bars in sorted(lanes.items())}
-
-
-def _deadlines_with_room(lane: list[Bar]) -> list[Bar]:
-    """Without those that would be drawn over what comes after in the same lane."""
-    out = []
-    for at, bar in enumerate(lane):
-        after = lane[at + 1].start_ns if at + 1 < len(lane) else None
-        over = bar.deadline_ns is not None and after is not None and bar.deadline_ns > after
-        out.append(bar._replace(deadline_ns=None) if over else bar)
-    return out
-
-
-def _at_most(lanes: dict[str, list[Bar]], most: int, start: int, end: int) -> tuple[list[Bar], bool]:
-    """The bars as they are, or where they are more than ``most``, each lane in as many columns as fit: what took most
-    of a column stands for it, and neighbours that are the same are one bar."""
-    bars = [bar for lane in lanes.values() for bar in lane]
-    if len(bars) <= most:
-        return bars, False
-    columns = max(1, most // len(lanes))
-    edges = [start + (end - start) * column // columns for column in range(columns + 1)]
-    return [merged for lane in lanes.values() if lane for merged in _columns(lane, edges)], True
-
-
-def _columns(lane: list[Bar], edges: list[int]) -> Iterable[Bar]:
-    whole, start, columns = max(1, edges[-1] - edges[0]), edges[0], len(edges) - 1
-    spent: list[Counter[tuple[str, str]]] = [Counter() for _ in range(columns)]
-    for bar in lane:
-        column = min(columns - 1, (bar.start_ns - start) * columns // whole)
-        while column < columns and edges[column] < max(bar.end_ns, bar.start_ns + 1):
-            inside = min(bar.end_ns, edges[column + 1]) - max(bar.start_ns, edges[column])
-            spent[column][bar.kind, bar.evidence] += max(1, inside)
-            column += 1
-    held: Bar | None = None
-    for column, kinds in enumerate(spent):
-        if not kinds:
-            continue
-        (kind, evidence), _ = kinds.most_common(1)[0]
-        if held is not None and (held.kind, held.evidence, held.end_ns) == (kind, evidence, edges[column]):
-            held = held._replace(end_ns=edges[column + 1])
-            continue
-        if held is not None:
-            yield held
-        word = words.PARTS.get(kind) or words.FATES.get(kind)
-        plain = word.plain.lower() if word else text.harmless(kind)
-        held = Bar(lane[0].lane, kind, edges[column], edges[column + 1], f"Mostly {plain}", evidence)
-    if held is not None:
-        yield held

@@ -9,9 +9,12 @@ import pandas as pd
 
 from turnscope_app import charts, colours, text, words
 from turnscope_app.axis import Axis
-from turnscope_app.timeline import Bar, Timeline
+from turnscope_app.lanes import Bar
+from turnscope_app.timeline import Timeline
 
 _LANE: Final = 30
+_AROUND: Final = 130
+"""Pixels for the axis and the legends."""
 _FIELDS: Final = ("lane", "kind", "start", "end", "what", "lasted", "begins", "known", "turn", "deadline")
 _OTHER_FATE: Final = "Other"
 _FATES: Final = {words.FATES[fate].plain: colour for fate, colour in colours.FATES.items()} | {
@@ -58,7 +61,8 @@ def chart(timeline: Timeline) -> alt.LayerChart:
     ran, held = frame(timeline, timeline.bars), frame(timeline, timeline.holds)
     zoom = alt.selection_interval(bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]", name="session_zoom")
     layers = [_bars(ran, timeline, _PARTS).add_params(zoom)]
-    wide = ran[(ran["turn"].notna()) & ((ran["end"] - ran["start"]) * _NUMBERED > timeline.axis.length)]
+    wide = ran[ran["turn"].notna() & ((ran["end"] - ran["start"]) * _NUMBERED > timeline.axis.length)]
+    wide = wide.drop_duplicates(["lane", "turn"])
     if not wide.empty:
         layers.append(
             alt.Chart(wide)
@@ -72,7 +76,7 @@ def chart(timeline: Timeline) -> alt.LayerChart:
     return (
         alt.layer(*layers)
         .resolve_scale(color="independent", stroke="independent")
-        .properties(height=40 + _LANE * len(timeline.lanes))
+        .properties(height=_AROUND + _LANE * len(timeline.lanes))
     )
 
 
@@ -96,13 +100,14 @@ def _bars(found: pd.DataFrame, timeline: Timeline, shades: dict[str, str]) -> al
     scale = alt.Scale(domain=present, range=[shades[name] for name in present])
     widest = 40 + 7 * max(map(len, present), default=0)
     columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
+    title = f"Time since the session began{' (h:mm:ss)' if _is_long(timeline.axis) else ''}"
     legend = alt.Legend(orient="top", direction="horizontal", labelLimit=widest, columns=columns, symbolOpacity=1)
     return (
         alt.Chart(found)
         # The line round a bar keeps one that is shorter than a pixel visible.
         .mark_bar(height={"band": 0.72}, strokeWidth=0.8, clip=True)
         .encode(
-            x=alt.X("start:Q", title="Time since the session began", axis=_ticks(timeline.axis), scale=_span(timeline)),
+            x=alt.X("start:Q", title=title, axis=_ticks(timeline.axis), scale=_span(timeline)),
             x2="end:Q",
             y=_lanes(timeline),
             color=alt.Color("kind:N", title=None, scale=scale, legend=legend),
@@ -160,11 +165,14 @@ def _span(timeline: Timeline) -> alt.Scale:
 
 def _ticks(axis: Axis) -> alt.Axis:
     """Labels are the true time since the begin, also behind what is drawn shorter; none stands in it."""
-    unit, form, per = _unit(axis)
     shift = (axis.start_ns - axis.zero_ns) / 1e9
+    clock = _is_long(axis)
 
     def label() -> str:
-        return f"format((datum.value + {shift}) / {per}, '{form}') + ' {unit}'"
+        at = f"(datum.value + {shift})"
+        if clock:
+            return f"floor({at} / 3600) + ':' + utcFormat({at} * 1000, '%M:%S')"
+        return f"format({at}, ',.3~f') + ' s'"
 
     said = label()
     for gap in axis.breaks:
@@ -174,9 +182,6 @@ def _ticks(axis: Axis) -> alt.Axis:
     return alt.Axis(labelExpr=said, labelOverlap=True, grid=True, tickCount=8)
 
 
-def _unit(axis: Axis) -> tuple[str, str, float]:
-    if axis.length < 1:
-        return "ms", ",.3~r", 1e-3
-    if axis.length < 300:
-        return "s", ",.3~f", 1
-    return ("min", ",.1~f", 60) if axis.length < 7_200 else ("h", ",.2~f", 3_600)
+def _is_long(axis: Axis) -> bool:
+    """Too long for seconds alone."""
+    return axis.end_ns - axis.zero_ns >= 300e9

@@ -1,4 +1,4 @@
-"""Sessions that have everything a session can have: agents, tools beside each other, a subagent, holds with deadlines,
+"""Sessions that have everything a session can have: agents, tools beside each other, subagents, holds with deadlines,
 a late turn, a wrong answer. ``python -m tests.app.agent_session FOLDER`` writes a store to look at."""
 
 from __future__ import annotations

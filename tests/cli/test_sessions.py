@@ -18,7 +18,7 @@ from tests.measures.scripted import scripted
 from tests.measures.session_rows import MS, T0, span, turn
 from tests.store.rows import Clock, fill
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_words import bar, ceiling_sentence, duration, share
+from turnscope.cli.session_words import PARTS, bar, ceiling_sentence, duration, share
 from turnscope.cli.sessions import sessions
 from turnscope.cli.show import show
 from turnscope.measures.sessions import summarise
@@ -96,6 +96,31 @@ def test_sessions_are_listed_the_last_first_also_those_not_summed_up_yet(store: 
 )
 def test_filters_and_orders_apply(store: Path, arguments: list[str], found: list[str]) -> None:
     assert ids(run(sessions, "--store", str(store), "--json", *arguments)) == found
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 140, 200])
+def test_no_meaning_of_a_mark_is_broken_between_lines(store: Path, columns: int) -> None:
+    shown = run(sessions, "--store", str(store), columns=columns)
+    for word in PARTS.values():
+        assert f"{word.mark} {word.plain.lower()}: {word.meaning}" in shown
+    assert max(cell_len(line.rstrip()) for line in shown.splitlines()) <= columns
+
+
+def test_latencies_of_sessions_without_turns_say_what_is_missing(tmp_path_factory: Any) -> None:
+    only_spans = tmp_path_factory.mktemp("spans")
+    fill(only_spans, span("z", SpanKind.TOOL, 0, 700, session_id="spans-only"))
+    shown = words(run(sessions, "--latency", "--store", str(only_spans)))
+    assert "this session has no turn that engines or a proxy told of" in shown
+    assert "run your proxy under 'turnscope run'" in shown
+    assert "First token" not in shown
+
+
+def test_one_session_is_not_all_of_them(tmp_path_factory: Any) -> None:
+    only = tmp_path_factory.mktemp("one")
+    fill(only, turn("l", 0, 1000, **RECOMPUTED))
+    shown = words(run(sessions, "--store", str(only)))
+    assert "One session: 1.00 s" in shown
+    assert "Reuse could spare it at most" in shown
 
 
 DOUBTFUL: dict[str, Any] = {

@@ -18,7 +18,8 @@ from turnscope.model import SessionSummary
 from turnscope.semconv import Evidence, Part
 from turnscope.store.fates import Fate
 from turnscope.store.whole import Whole
-from turnscope_app import colours, columns, fields, session_story, stories, text, timeline, words
+from turnscope_app import colours, columns, fields, session_answer, session_story, stories, text, timeline, words
+from turnscope_app.columns import Column, Kind
 from turnscope_app.report import drawing
 
 _HERE: Final = Path(__file__).parent
@@ -67,16 +68,16 @@ def build(whole: Whole, now_ns: int) -> str:
         .render(
             style=style,
             style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-            session=text.session(summary.session_id),
-            head=session_story.head(summary),
-            answer=session_story.answer(summary),
-            ceiling=session_story.ceiling(summary),
-            step=session_story.next_step(summary),
-            doubts=session_story.doubts(summary),
-            separated=session_story.separated(summary),
-            separates=session_story.SEPARATES,
+            session=text.named(summary.applications, (), summary.session_id),
+            head=session_answer.head(summary),
+            answer=session_answer.answer(summary),
+            ceiling=session_answer.ceiling(summary),
+            step=session_answer.next_step(summary),
+            doubts=session_answer.doubts(summary),
+            separated=session_answer.separated(summary),
+            separates=session_answer.SEPARATES,
             bar=drawing.parts(summary),
-            parts=[_part(whole, part, ns) for part, ns in session_story.parts(summary).items()],
+            parts=[_part(whole, part, ns) for part, ns in session_answer.parts(summary).items()],
             inputs=list(_inputs(summary)),
             wall=text.duration(summary.wall_ns),
             lanes=drawing.lanes(drawn),
@@ -87,9 +88,9 @@ def build(whole: Whole, now_ns: int) -> str:
             lines=[(line.turn, line.said) for line in lines],
             more=more,
             suspicions=[(n, stories.warning(row), stories.parted(row)) for n, row in suspicious],
-            heads=[(column.label, column.help) for column in shown],
+            heads=[(_heading(column), column.help) for column in shown],
             turns=[
-                (number, [columns.written({**row, "number": number}, column) for column in shown])
+                (number, [_cell({**row, "number": number}, column) for column in shown])
                 for number, row in list(zip(numbers, rows, strict=True))[:MOST_TURNS]
             ],
             turns_of=text.shown_of(min(len(rows), MOST_TURNS), len(rows), "turn"),
@@ -130,7 +131,7 @@ def _style() -> Markup:
 
 def _part(whole: Whole, part: Part, ns: int) -> dict[str, str]:
     summary, word = whole.summary, words.PARTS[part]
-    told = session_story.inferred(summary, part)
+    told = session_answer.inferred(summary, part)
     known = "" if part is Part.UNKNOWN else "measured"
     if told:
         known = "inferred" if told == ns else f"{text.share(told, ns)} inferred"
@@ -151,6 +152,16 @@ def _inputs(summary: SessionSummary) -> Iterable[tuple[str, str, str, str]]:
         ns = getattr(summary, f"input_{detail}_ns")
         if ns:
             yield word.shown, text.duration(ns), text.share(ns, summary.input_processing_ns), word.story
+
+
+def _heading(column: Column) -> str:
+    return column.heading if column.kind is Kind.TOKENS else column.label
+
+
+def _cell(row: columns.Row, column: Column) -> str:
+    """With its unit, unless the heading has it."""
+    found = column.of(row)
+    return text.count(found) if column.kind is Kind.TOKENS else columns.written(row, column)
 
 
 def _coverage(turns: pa.Table, whole: Whole) -> list[Coverage]:

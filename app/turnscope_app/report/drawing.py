@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 
 from turnscope.model import SessionSummary
 from turnscope.semconv import Evidence
-from turnscope_app import session_story, text, words
+from turnscope_app import session_answer, text, words
 from turnscope_app.axis import Axis
-from turnscope_app.timeline import Bar, Timeline
+from turnscope_app.lanes import Bar
+from turnscope_app.timeline import Timeline
 
 _TICKS: Final = 8
 _APART: Final = 9.0
@@ -45,8 +46,8 @@ class Tick(NamedTuple):
 def parts(summary: SessionSummary) -> list[Rect]:
     """The whole session in one line; of each part, what is inferred behind what is measured."""
     out, at = [], 0.0
-    for part, ns in session_story.parts(summary).items():
-        told = session_story.inferred(summary, part)
+    for part, ns in session_answer.parts(summary).items():
+        told = session_answer.inferred(summary, part)
         for some, pale in ((ns - told, False), (told, True)):
             if some:
                 width = 100 * some / summary.wall_ns

@@ -12,9 +12,10 @@ from turnscope_app import (
     charts,
     controls,
     data,
-    frames,
     pages,
+    part_charts,
     report,
+    session_answer,
     session_story,
     stories,
     tables,
@@ -47,7 +48,8 @@ st.page_link(
     icon=":material/arrow_back:",
     query_params=st.session_state.get(pages.BACK, {}),
 )
-st.title(text.escaped(text.session(session_id or None)), anchor=False)
+title = text.session(None) if whole is None else text.named(whole.summary.applications, (), session_id)
+st.title(text.escaped(title), anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
     controls.copy_link(page="session")
     if whole is not None:
@@ -67,27 +69,28 @@ if whole is None:
 
 # --- the answer -----------------------------------------------------------------------------------------
 summary = whole.summary
-step = session_story.next_step(summary)
-st.caption(text.escaped(session_story.head(summary)))
-st.markdown(f"**{session_story.answer(summary)}** {session_story.ceiling(summary)}")
+step = session_answer.next_step(summary)
+st.caption(text.escaped(session_answer.head(summary)))
+st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
 if summary.suspicious_turns:
     st.warning(
         f"**{text.turns(summary.suspicious_turns)} may have a wrong answer**, although the engine reported success: "
         "the story below says which and why.",
         icon=":material/warning:",
     )
-st.markdown(f"**What to do next ({step.owner.lower()}):** {text.escaped(step.said)}")
-frame = charts.parts_frame(summary)
+st.markdown(f"**What to do next, {step.owner}:** {step.said}")
+figures = session_answer.figures(summary)
+frame = part_charts.parts_frame(figures)
 if not frame.empty:
-    st.altair_chart(charts.parts(frame), key="session_parts")
-for doubt in session_story.doubts(summary):
+    st.altair_chart(part_charts.parts(frame), key="session_parts")
+    st.html(tables.part_style())
+    tables.parts(cards.parts(figures), page="session")
+for doubt in session_answer.doubts(summary):
     st.caption(doubt)
-if not session_story.separated(summary):
+if not session_answer.separated(summary):
     with st.expander("Outside the model: tools or application, not separated", icon=":material/call_split:"):
-        st.markdown(session_story.NOT_SEPARATED)
-        st.code(session_story.SEPARATES, language="bash")
-with st.expander("What each part of the time is, and how it is known"):
-    tables.read(frames.parts(summary))
+        st.markdown(session_answer.NOT_SEPARATED)
+        st.code(session_answer.SEPARATES, language="bash")
 tables.cards(cards.session(summary, whole.turns), page="session")
 
 # --- what happened --------------------------------------------------------------------------------------
@@ -112,17 +115,19 @@ if drawn.lanes:
 
 if lines:
     st.subheader("The story", anchor=False, help="What mattered most, in order of time. Click a turn to see it below.")
-    for place, line in enumerate(lines):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            if line.turn is not None:
-                st.button(
-                    f"Turn {line.turn:,}",
-                    key=f"session_line_{place}",
-                    type="tertiary",
-                    on_click=turn_section.go_to,
-                    args=(line.turn, numbers),
-                )
-            st.markdown(text.escaped(line.said))
+    with st.container(gap=None, key="session_lines"):
+        for place, line in enumerate(lines):
+            if line.turn is None:
+                st.markdown(text.escaped(line.said))
+                continue
+            st.button(
+                text.escaped(line.said),
+                key=f"session_line_{place}",
+                type="tertiary",
+                on_click=turn_section.go_to,
+                args=(line.turn, numbers),
+                help=f"Show turn {line.turn:,} below",
+            )
     if more:
         st.caption(f"... and {more:,} lesser things: the table below has every turn.")
 if rows:

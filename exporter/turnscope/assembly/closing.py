@@ -72,6 +72,8 @@ class Closing:
     # --- settling -------------------------------------------------------------------------------------
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
+        if not self.dirty and not self.dirty_holds:
+            return
         again: set[str] = set()
         while self.dirty:
             again |= self._judge_changed()

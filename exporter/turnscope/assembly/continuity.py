@@ -19,7 +19,7 @@ from turnscope.assembly.evidence import turn_split, used_hold
 from turnscope.assembly.mismatch import mismatch
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import Mismatch, Past, TurnState, Verdict
-from turnscope.assembly.taint import Taint
+from turnscope.assembly.taint import Taint, first_in_each
 from turnscope.assembly.tokens import Split
 from turnscope.assembly.traits import digests_of
 from turnscope.assembly.turns import brings_answers, given_handle
@@ -32,16 +32,17 @@ HISTORY: Final = 8
 
 
 def _joined(parts: list[Shared]) -> Shared | None:
-    """Of one sequence compared in parts: the farthest agreement, and the nearest difference past it."""
+    """Of one sequence compared in parts: the nearest difference that any of them tells of, and the farthest agreement
+    short of it."""
     if not parts:
         return None
-    low = max(part.low for part in parts)
-    return Shared(low, min((part.high for part in parts if part.high is not None and part.high > low), default=None))
+    high = min((part.high for part in parts if part.high is not None), default=None)
+    return Shared(max(part.low for part in parts if high is None or part.low < high), high)
 
 
 def _names(earlier: list[Past]) -> str:
     names = "".join(key for past in earlier for key in past.digests)
-    return blake2b(names.encode(), digest_size=8).hexdigest() if names else ""
+    return blake2b(names.encode(), digest_size=8).hexdigest()
 
 
 def _kept(old: Verdict, new: Verdict, *, doubted: bool) -> Verdict:
@@ -97,7 +98,7 @@ class Continuity:
         if own is not None:
             if turn.prefill is not None:
                 touched |= self._taint.file(turn.turn_id, turn.prefill, own, on_prefill)
-            for leg in turn.decodes:
+            for leg in first_in_each(turn.decodes):
                 touched |= self._taint.file(turn.turn_id, leg, own, on_decode)
         return touched
 

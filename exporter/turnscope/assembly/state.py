@@ -336,7 +336,7 @@ class Cache(msgspec.Struct, kw_only=True):
     spoiled: dict[bytes, list[Spoiled]] = {}
     """By mark, oldest first; of those who filed it the first one's is what the cache has."""
     hits: dict[str, tuple[int, int]] = {}
-    """Turns that had local hits there, oldest first: tokens, and when by the engine's monotonic clock."""
+    """Turns that had local hits there, oldest first: most tokens, and when last, by the engine's monotonic clock."""
 
 
 class State(msgspec.Struct, kw_only=True):

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_store import StoreOption, opened
-from turnscope.cli.session_words import PARTS, duration, share
+from turnscope.cli.session_store import FRESH, StoreOption, opened
+from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
 from turnscope.model import SessionSummary, shown
 from turnscope.semconv import Part, Path, Reason, Status, Suspicion, TaskOutcome, Transport
@@ -23,8 +23,6 @@ from turnscope.store import summaries
 from turnscope.store.queries import SessionFilter
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 
-FRESH: Final = 200
-"""Sessions that are summed up here at most, where the sidecar has not done it yet."""
 _SORTS: Final = {sort.name.lower().replace("_", "-"): sort for sort in SummarySort}
 _PARTS: Final = {
     "input": Part.INPUT_PROCESSING,
@@ -93,14 +91,8 @@ def show(found: list[SessionSummary], all_of: SessionSums, console: Console) -> 
         table.add_row(*row)
     console.print(table)
     console.print()
-    legend = Text.assemble(
-        *(
-            piece
-            for part in PARTS.values()
-            for piece in ((part.mark, f"{part.style} reverse"), f" {part.plain.lower()}: {part.meaning}   ")
-        )
-    )
-    console.print(legend)
+    console.print(session_words.legend())
+    console.print()
     console.print(
         "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: "
         "the most that it could give; +: some turns could not be judged. Times are UTC."
@@ -115,6 +107,8 @@ def show(found: list[SessionSummary], all_of: SessionSums, console: Console) -> 
 def show_latencies(found: list[Latency], console: Console) -> None:
     """For people: first tokens beside completed tasks."""
     for head, name in (("Turn>", "turn_index"), ("Prompt\nfrom>", "context_tokens")):
+        if all(getattr(one, name) is None for one in found):
+            continue
         table = session_words.table(
             head, "Turns>", "First\ntoken>", "Tasks>", "Failed>", "First token\nof the task>", "Whole\ntask>"
         )
@@ -129,6 +123,15 @@ def show_latencies(found: list[Latency], console: Console) -> None:
     console.print(
         "Medians. A task counts where its first turn stands; the whole task is of completed ones. A prompt counts up "
         "to twice the length in its line."
+    )
+
+
+def _nothing_per_turn(sessions: int) -> str:
+    who = f"these {sessions:,} sessions have" if sessions != 1 else "this session has"
+    return (
+        f"Nothing per turn: {who} no turn that engines or a proxy told of. Spans and most imported files tell no "
+        "call's place in its session and no prompt beside its first token: run your proxy under 'turnscope run', or "
+        "import a benchmark run. Without --latency, first token and whole task of each session are shown."
     )
 
 
@@ -268,8 +271,10 @@ def sessions(
         out: dict[str, Any] = {"total": total, "not_summed_up": left, "sums": all_of}
         out |= {"latencies": latencies} if latency else {"sessions": found}
         typer.echo(msgspec.json.format(msgspec.json.encode(out), indent=1))
-    elif found and latency:
+    elif latencies:
         show_latencies(latencies, console)
+    elif found and latency:
+        console.print(_nothing_per_turn(total))
     elif found:
         show(found, all_of, console)
     elif where == SummaryFilter():

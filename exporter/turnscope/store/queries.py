@@ -10,7 +10,7 @@ import msgspec
 from turnscope.measures.reuse import NO_OBSTACLE as NO_OBSTACLE
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
-from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TURNS
+from turnscope.store.schema import HOLDS, PROCESSES, SESSIONS, SPANS, TURNS
 from turnscope.store.sql import newest, newest_of_few, rows
 
 
@@ -125,9 +125,10 @@ class Sources(msgspec.Struct, frozen=True):
     holds: str
     spans: str
     sessions: str
+    processes: str
 
 
-TABLES: Final = (TURNS, HOLDS, SPANS, SESSIONS)
+TABLES: Final = (TURNS, HOLDS, SPANS, SESSIONS, PROCESSES)
 
 
 FRESH: Final = "fresh_sessions"
