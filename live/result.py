@@ -13,8 +13,8 @@ from live import agent_verdict, foreign, kept, overview, remedies, trials
 from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
+from live.expected import Facts, Moment
 from live.fronts import Front
-from live.overview import Facts, Moment
 from live.prometheus import Prometheus
 from live.remedies import Calmed
 from live.trials import Done

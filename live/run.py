@@ -20,8 +20,8 @@ import msgspec
 from live import leaks, router_setup, setup, unknown
 from live.cards import running_cards
 from live.engines import LiveError, running_pair
+from live.expected import Moment
 from live.fronts import Front, running_front
-from live.overview import Moment
 from live.plans import PLANS, Plan
 from live.prometheus import Prometheus, running_prometheus
 from live.remedies import Calmed

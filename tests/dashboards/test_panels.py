@@ -17,8 +17,8 @@ import pytest
 from dashboards.reading import filled, targets, variables
 from live import overview
 from live.engines import PairConfig
+from live.expected import Facts, Moment
 from live.fronts import Front
-from live.overview import Facts, Moment
 from live.prometheus import Prometheus, running_prometheus
 from tests.dashboards import golden
 from tests.dashboards.golden import Scenario
