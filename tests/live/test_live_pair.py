@@ -118,6 +118,24 @@ def test_the_loopback_itself_never_says_efa(result: Result) -> None:
     assert Transport.EFA not in said
 
 
+def test_every_panel_of_the_overview_shows_what_was_done(result: Result) -> None:
+    """In a real Prometheus that scraped sidecar and engines, all together and for each prefill engine."""
+    assert len(result.moments) == sum(len(plan.phases) for plan in PLANS)
+    assert result.shown_wrongly == []
+
+
+def test_what_runbooks_say_that_stops_the_harm_lets_the_alert_end(result: Result) -> None:
+    tried = {alert for each in result.calmed for alert in each.alerts}
+    assert tried == {
+        "TurnscopeKvMismatch",
+        "TurnscopeReadAfterRelease",
+        "TurnscopeHandleReused",
+        "TurnscopeReadsDeclined",
+        "TurnscopeTurnsStuck",
+    }
+    assert result.not_calmed == []
+
+
 def test_every_special_conversation_shows_its_reason(result: Result) -> None:
     missing = SPECIAL - result.verdict.shown
     assert not missing, f"never shown: {missing}; {result.verdict.too_slow} turns came too late to be judged"
