@@ -191,12 +191,22 @@ SAFE: Final = Row(
             alerts=("TurnscopeTurnsStuck",),
         ),
         Panel(
+            title="Possibly wrong answers by prefill engine",
+            about="The same turns by the engine that their prompts went to. On one engine only: look at it, and at "
+            "what differs there. On all: look at what gives the handles.",
+            unit="turns",
+            queries=(Query(increase("turnscope_suspicions_total", "engine"), "{{engine}}"),),
+            view="bars",
+            width=12,
+            explorer="sessions_check=Possibly+wrong",
+        ),
+        Panel(
             title="Turns by how they ended",
             about="ok, error, cancelled (the client left) and stuck, in the time shown.",
             unit="turns",
             queries=(Query(increase("turnscope_turns_ended_total", "status"), "{{status}}"),),
             view="figure",
-            width=24,
+            width=12,
             explorer="sessions_check=Not+answered",
         ),
     ),

@@ -69,9 +69,9 @@ class Panel:
         return builder.links(self._links())
 
     def _links(self) -> list[Any]:
-        links = [_link(f"Runbook: {alert}", f"${{runbooks}}/{alert}.md") for alert in self.alerts]
+        links = [_link(f"Runbook: {alert}", f"${{runbooks}}{alert}.md") for alert in self.alerts]
         if self.explorer:
-            links.append(_link("The sessions, in the explorer", f"${{explorer}}/?{self.explorer}"))
+            links.append(_link("The sessions, in the explorer", f"${{explorer}}/sessions?{self.explorer}"))
         return links
 
 

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import typer
 
-from turnscope import model, semconv
+from turnscope import model, semconv, shipped
 from turnscope.assembly import knowledge
 from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Metric
@@ -297,9 +297,12 @@ def alerts_page() -> str:
         "```yaml\n"
         "rule_files: [alerts/rules.yml]\n"
         "```\n\n"
-        f"A runbook's address is `{made.RUNBOOKS}/`, the alert's name and `.md`: put the place where you serve "
-        "`alerts/runbooks/` there (`sed -i s,OLD,NEW, rules.yml`). `deploy/alertmanager.yml` has the routes, and says "
-        "what is silent while its cause is told.\n"
+        f"A runbook's address is `{shipped.RUNBOOKS}`, the alert's name and `.md`: the explorer has all runbooks with "
+        "it, so `turnscope explore` on the machine where you read the alert is enough, without a network. Where others "
+        "can reach the explorer, or you serve `alerts/runbooks/` yourself, write the rules and dashboards out with "
+        "`turnscope assets DIR --runbooks URL`: the address up to the file's name, such as "
+        "`https://wiki.example/runbooks/`.\n\n"
+        "`deploy/alertmanager.yml` has the routes, and says what is silent while its cause is told.\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")

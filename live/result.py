@@ -9,11 +9,13 @@ from pathlib import Path
 
 import httpx
 
-from live import agent_verdict, foreign, kept, trials
+from live import agent_verdict, foreign, kept, overview, trials
 from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
 from live.fronts import Front
+from live.overview import Facts, Moment
+from live.prometheus import Prometheus
 from live.trials import Done
 from live.unknown import Share, unexplained, unknown_of
 from live.verdict import Row, Verdict, judge
@@ -46,6 +48,13 @@ class Result:
     """The turns of the sidecars that looked at them, by view."""
     over_efa: int = 0
     """Windows of the run's own sidecar, which looks at this host's real cards, that it said went over EFA."""
+    moments: list[Moment] = field(default_factory=list)
+    """When a pair had done what was to be done with it through one proxy, and both were still up."""
+    begin_s: float = 0.0
+    end_s: float = 0.0
+    """Of the first scrape of the run's sidecar, and of one when all was counted."""
+    shown_wrongly: list[str] = field(default_factory=list)
+    """What the Overview dashboard showed in the run's Prometheus, and was not so."""
     verdict: Verdict = field(default_factory=Verdict)
     groups: list[int] = field(default_factory=list)
     """The engines' process groups."""
@@ -81,6 +90,11 @@ class Result:
         with contextlib.closing(StoreReader(str(self.store))) as reader:
             return reader.known([session.session_id for session in self.scripted])
 
+    def look_at_overview(self, prometheus: Prometheus, stored: Sequence[Row]) -> None:
+        """Ask the Prometheus that has scraped the run for every panel."""
+        facts = Facts(stored, self.truth, self.scripted, self.engines, self.moments, self.begin_s, self.end_s)
+        self.shown_wrongly = overview.judge(facts, prometheus)
+
     def judge(self, stored: Sequence[Row]) -> None:
         """Hold the turns of the run's store against what was done, and add up what is not right anywhere."""
         hooked = [turn for turn in self.truth if turn.front is Front.HOOKED]
@@ -96,6 +110,7 @@ class Result:
             self.verdict.problems.append(f"{len(since)} turns in the store, and {len(self.truth)} were done")
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
+        self.verdict.problems += self.shown_wrongly
         self.verdict.problems += agent_verdict.judge(self.scripted, self.known)
         self.stored_unknown = unknown_of(hooked, self.scripted, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)

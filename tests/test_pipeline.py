@@ -18,7 +18,17 @@ from turnscope.journal.folder import JournalUnavailable
 from turnscope.journal.journal import Journal
 from turnscope.journal.records import Batch, Counted
 from turnscope.journal.segments import SegmentFile
-from turnscope.model import AgentSpan, Attempt, Contribution, Event, Fact, Final, HoldRecord, Turn
+from turnscope.model import (
+    AgentSpan,
+    AssemblyStatus,
+    Attempt,
+    Contribution,
+    Event,
+    Fact,
+    Final,
+    HoldRecord,
+    Turn,
+)
 from turnscope.outputs.metrics import MetricState, Point
 from turnscope.outputs.sampling import Sampler
 from turnscope.pipeline import Pipeline
@@ -37,9 +47,14 @@ class FakeRows:
         self.turns: dict[tuple[str, int], Turn] = {}
         self.holds: dict[tuple[str, int], HoldRecord] = {}
         self.spans: dict[tuple[str, int], AgentSpan] = {}
+        self.seen: list[tuple[int, bool]] = []
+        """Of how many processes the rows were told, and whether for the last time."""
         self.checkpoint = True
         self.turns_at_checkpoint = 0
         """That the last flush made readable."""
+
+    def see(self, status: AssemblyStatus, *, last: bool = False) -> None:
+        self.seen.append((len(status.emitters), last))
 
     def add_span(self, span: AgentSpan) -> None:
         self.spans[span.span_id, span.revision] = span

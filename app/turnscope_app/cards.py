@@ -40,10 +40,10 @@ class Change(NamedTuple):
     """None: neither is."""
 
 
-def store(totals: Totals) -> list[Card]:
-    """The figures of the whole store."""
+def store(totals: Totals, sessions: int) -> list[Card]:
+    """The figures of the whole store, which has so many sessions."""
     return [
-        Card("Sessions", text.count(totals.sessions), "Conversations or agent runs with an id."),
+        Card("Sessions", text.count(sessions), "Conversations or agent runs with an id."),
         Card(
             "Turns",
             text.count(totals.turns),

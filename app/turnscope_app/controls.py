@@ -98,3 +98,9 @@ def nothing_yet() -> None:
 
     wait()
     st.stop()
+
+
+def nothing_here() -> None:
+    """End a page whose filters leave nothing."""
+    st.info("No turn meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
+    st.stop()

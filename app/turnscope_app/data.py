@@ -14,7 +14,7 @@ import streamlit as st
 
 from turnscope.model import Figures, Period, SessionSummary
 from turnscope.store import StoreReader
-from turnscope.store.queries import SessionFilter, SessionSort
+from turnscope.store.session_queries import SummaryFilter, SummarySort
 from turnscope.store.summaries import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import Whole, read
@@ -46,6 +46,26 @@ def store() -> Store:
     return Store(url, _version(url))
 
 
+def pages(total: int) -> int:
+    """How many pages of ``LIMIT`` rows ``total`` rows make."""
+    return max(1, -(-total // LIMIT))
+
+
+def offset(page: int) -> int:
+    """How many rows come before page ``page``, counted from 1."""
+    return (page - 1) * LIMIT
+
+
+def reader(store: Store) -> StoreReader:
+    """For modules of further questions beside this one."""
+    return _reader(store.url)
+
+
+def fresh_summaries(store: Store) -> list[SessionSummary]:
+    """Summaries that the store has not got yet."""
+    return _fresh(store)
+
+
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _reader(url: str) -> StoreReader:
     return StoreReader(url)
@@ -57,10 +77,15 @@ def _version(url: str) -> str:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def sessions(store: Store, where: tuple[tuple[str, Any], ...], sort: str, descending: bool) -> tuple[pa.Table, int]:
-    """At most ``LIMIT`` sessions that meet ``where`` (fields of ``SessionFilter``), and how many there are in all."""
-    page = _reader(store.url).sessions(
-        SessionFilter(**dict(where)), sort=SessionSort(sort), descending=descending, limit=LIMIT
+def sessions(store: Store, where: Asked, sort: str, descending: bool, offset: int) -> tuple[pa.Table, int]:
+    """At most ``LIMIT`` sessions that meet ``where`` (fields of ``SummaryFilter``), and how many there are in all."""
+    page = _reader(store.url).listed(
+        SummaryFilter(**dict(where)),
+        sort=SummarySort(sort),
+        descending=descending,
+        limit=LIMIT,
+        offset=offset,
+        fresh=_fresh(store),
     )
     return page.table, page.total
 
@@ -107,10 +132,10 @@ def telling(store: Store, period: Asked) -> dict[str, SessionSummary]:
     return _reader(store.url).telling(Period(**dict(period)), _fresh(store))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def unattributed(store: Store, where: tuple[tuple[str, Any], ...]) -> pa.Table:
-    """The turns without a session id as one row with the columns of ``sessions``; no row if none meets ``where``."""
-    return _reader(store.url).unattributed(SessionFilter(**dict(where)))
+@st.cache_data(max_entries=4, show_spinner=False)
+def unattributed(store: Store) -> pa.Table:
+    """The turns without a session id as one row with columns of ``sessions``; no row if there are none."""
+    return _reader(store.url).unattributed()
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -142,9 +167,3 @@ def totals(store: Store) -> Totals:
 def counts(store: Store) -> Counts:
     """How many turns and holds have each word of the closed vocabularies."""
     return _reader(store.url).counts()
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def choices(store: Store) -> dict[str, list[str]]:
-    """The models and engines to choose from."""
-    return _reader(store.url).choices()

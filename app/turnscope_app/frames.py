@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from turnscope.model import Figures
-from turnscope.store.totals import Counts, Totals
 from turnscope_app import columns, fields, text, words
+from turnscope_app import opted as of_application
 from turnscope_app.columns import Column, Kind, Row
 
 _PER_UNIT: Final = {Kind.MS: 1e6, Kind.SECONDS: 1e9}
@@ -30,7 +30,7 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
         return pd.Series(values, dtype="Int64")
     if kind in _PER_UNIT:
         return pd.Series([None if v is None else _rounded(v / _PER_UNIT[kind]) for v in values], dtype="Float64")
-    if kind is Kind.SHARE:
+    if kind in (Kind.SHARE, Kind.NUMBER):
         return pd.Series(values, dtype="Float64")
     if kind is Kind.TIME:
         # To the millisecond; times that a calendar cannot show are missing.
@@ -48,9 +48,19 @@ def _rounded(number: float) -> float:
     return round(number) if abs(number) >= 100 else round(number, 1)
 
 
-def sessions(table: pa.Table) -> pd.DataFrame:
+def sessions(table: pa.Table, shown: Iterable[Column] = columns.SESSIONS) -> pd.DataFrame:
     """One row a session."""
-    return of(table.to_pylist(), columns.SESSIONS)
+    return of(table.to_pylist(), shown)
+
+
+def opted(table: pa.Table, labels: Mapping[str, str], links: Mapping[str, str]) -> pa.Table:
+    """Sessions with the ``label`` and ``link`` that their applications have opted in to, where any has."""
+    names, ids = table["applications"].to_pylist(), table["session_id"].to_pylist()
+    for name, made, templates in (("label", of_application.label, labels), ("link", of_application.link, links)):
+        if templates:
+            values = [made(templates, one or [], session_id) for one, session_id in zip(names, ids, strict=True)]
+            table = table.append_column(name, pa.array(values, pa.string()))
+    return table
 
 
 def turns(rows: list[Row], numbers: list[int]) -> pd.DataFrame:
@@ -88,47 +98,5 @@ def vocabulary(table: Mapping[str, words.Word], counts: dict[str, int], total: i
             for value, word in sorted(table.items(), key=lambda item: -counts.get(item[0], 0))
         ],
         columns=["In plain words, and in metrics", what, "What it means"],
-        dtype="str",
-    )
-
-
-def coverage(totals: Totals, counts: Counts) -> pd.DataFrame:
-    """How many turns have each kind of measurement, and why the others lack it."""
-    measured = {
-        "Reported by a prefill engine": (totals.prefill_turns, "The hook has to be on every prefill engine."),
-        "Reported by a decode engine": (totals.decode_turns, "The hook has to be on every decode engine."),
-        "Reported by the proxy": (
-            totals.attempt_turns,
-            "They did not pass a proxy with the hook (turnscope run, or the middleware): warm-up requests, for one.",
-        ),
-        "Prompt tokens told apart by source": (
-            totals.source_turns,
-            "It takes the prefill engine's hook, and a turn that got that far.",
-        ),
-        "Computed tokens split into again and new": (
-            totals.split_turns,
-            "No evidence what their sessions had computed before: it takes digests of this prompt and of the turn "
-            "before it, from the hooks of both engines.",
-        ),
-        "Time to first token": (totals.ttft_turns, "It takes the proxy's hook, and an answer that began."),
-        "Belongs to a session": (
-            totals.turns - totals.unattributed_turns,
-            "No session id came with them, and they continue no other turn.",
-        ),
-        "Legs joined by exact ids": (
-            totals.turns - totals.inferred_turns,
-            "Without a connector no id passes between the parts: joined by time (inferred).",
-        ),
-        "Reason known": (
-            totals.turns - counts.by_reason.get("unknown", 0),
-            "Not enough evidence: it takes all three hooks.",
-        ),
-    }
-    return pd.DataFrame(
-        [
-            (what, text.part(turns, totals.turns), why if turns < totals.turns else "Nothing is missing.")
-            for what, (turns, why) in measured.items()
-        ],
-        columns=["What", "Turns that have it", "Why the others lack it"],
         dtype="str",
     )

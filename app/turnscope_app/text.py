@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from turnscope.shipped import EXPLORER
 from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED, Word, shown
 
 _LONGEST: Final = 80
@@ -138,3 +140,13 @@ def _spelled(char: str) -> str:
 def escaped(text: str) -> str:
     """``text`` for a place that renders Markdown: every character that could mean something is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:&@" else c for c in text)
+
+
+_TO_EXPLORER: Final = re.compile(rf"<{re.escape(EXPLORER)}(/[^>]*)>")
+
+
+def runbook(markdown: str) -> str:
+    """A shipped runbook with its links to the explorer as links within this one."""
+    return _TO_EXPLORER.sub(r"[the sessions list, filtered](\1)", markdown).replace(
+        f" (its address in place of `{EXPLORER.removeprefix('http://')}`)", ""
+    )

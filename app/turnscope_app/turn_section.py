@@ -61,7 +61,7 @@ def table(shown: pa.Table, rows: list[dict[str, Any]], numbers: list[int], total
         if row is not None:
             st.session_state[_TURN] = numbers[row]
 
-    tables.choose(frames.turns(rows, numbers), fields.TURNS, key="session_table", pinned="number", on_select=choose)
+    tables.choose(frames.turns(rows, numbers), fields.TURNS, key="session_table", pinned=("number",), on_select=choose)
     controls.download(shown, "turns", page="session")
 
 

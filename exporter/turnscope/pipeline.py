@@ -71,6 +71,8 @@ class Rows(Protocol):
 
     def add_span(self, span: AgentSpan) -> None: ...
 
+    def see(self, status: AssemblyStatus, *, last: bool = False) -> None: ...
+
     def request_checkpoint(self, save: Callable[[], None]) -> bool: ...
 
     def close(self, save: Callable[[], None] | None) -> None: ...
@@ -198,6 +200,7 @@ class Pipeline:
                 self._journal.wait(self._position, 0.25)
             self._step(assembly)
             self._drain(assembly)
+            self._rows.see(assembly.status(self._journal.clock.now()), last=True)
             if not self._unsettled:
                 save = self._checkpoint(assembly)
         except Exception as error:
@@ -342,6 +345,7 @@ class Pipeline:
             for metric in METRICS.values():
                 self._declare(metric.name, engines)
         self._view = status, self._position
+        self._rows.see(status)
         self._metrics.gauge("turnscope_exporter_journal_size_bytes", (), self._journal.size())
         self._metrics.gauge("turnscope_exporter_journal_lag_bytes", (), self.lag_bytes)
 

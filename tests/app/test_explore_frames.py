@@ -232,7 +232,7 @@ def test_a_session_of_which_nothing_was_measured_has_no_figures_made_up(tmp_path
 
 
 def test_the_cards_count_turns_without_a_session_apart(reader: StoreReader) -> None:
-    found = {card.label: card for card in cards.store(reader.totals())}
+    found = {card.label: card for card in cards.store(reader.totals(), 8)}
     assert (found["Sessions"].value, found["Turns"].value) == ("8", "33")
     assert found["Turns"].help.endswith("31 in sessions, 2 without a session id.")
 

@@ -239,3 +239,52 @@ def test_a_chain_of_five_thousand_spans_that_comes_backwards_ends() -> None:
     assembler = Assembler(AssemblySettings())
     assembler.feed_spans(told[::-1], 1)
     assert {row.session_id for row in newest(assembler.take()).values()} == {"a"}
+
+
+def evaluated(number: int, name: str, at: int = 50) -> AgentSpan:
+    """What a log record tells of a span."""
+    return AgentSpan(
+        span_key=f"{1:032x}-{number:016x}",
+        trace_id=f"{1:032x}",
+        span_id=f"{number:016x}",
+        classified_by="gen_ai.evaluation.result",
+        started_ns=NOON + at,
+        timing="unknown",
+        evaluation_name=name,
+    )
+
+
+@pytest.mark.parametrize("own", [None, "its own"])
+def test_an_evaluation_told_in_a_log_record_is_its_spans_unless_that_has_one_whatever_comes_first(
+    own: str | None,
+) -> None:
+    told = [
+        span(1, None, "s", evaluation_name=own, evaluation_score=None if own is None else 0.5),
+        evaluated(1, "first"),
+        evaluated(1, "last", at=90),
+        span(2, 1),
+    ]
+    for order in itertools.permutations(told):
+        assembler = Assembler(AssemblySettings())
+        for at, one in enumerate(order):
+            assembler.feed_spans([one], at)
+        rows = newest(assembler.take())
+        assert {int(row.span_id, 16): (row.evaluation_name, row.kind, row.ended_ns) for row in rows.values()} == {
+            1: (own or "last", "other", NOON + 11),
+            2: (None, "other", NOON + 12),
+        }
+
+
+def test_an_evaluation_of_a_span_that_never_came_is_no_row() -> None:
+    assembler = Assembler(AssemblySettings())
+    assembler.feed_spans([evaluated(1, "lonely")], 1)
+    assembler.tick(2 * HOUR)
+    assert newest(assembler.take()) == {}
+
+
+def test_evaluations_survive_a_restart() -> None:
+    first, second = Assembler(AssemblySettings()), Assembler(AssemblySettings())
+    first.feed_spans([evaluated(1, "correctness")], 1)
+    second.restore(first.snapshot())
+    second.feed_spans([span(1)], 2)
+    assert [row.evaluation_name for row in newest(second.take()).values()] == ["correctness"]

@@ -171,7 +171,7 @@ def test_the_same_handle_again_is_a_duplicate_use() -> None:
     events = [*pair.start(), *pair.turn("1", prompt=1000), *retried(pair, same_handle=True, named=True)]
     run = Run().feed(events).wait(100)
     assert run.turns()["p2"].suspicions == ["duplicate_handle"]
-    assert run.count("suspicions_total", "duplicate_handle") == 1
+    assert run.count("suspicions_total", "prefill-0", "duplicate_handle") == 1
     assert run.count("turns_total") == 2
 
 

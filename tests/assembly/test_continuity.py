@@ -37,7 +37,7 @@ def test_reasoning_stripped_from_the_history_is_a_mismatch_where_it_stood() -> N
     assert encloses(turn, 1000, within=LONGEST)
     assert turn.diverged_after is not None
     assert (turn.fetched_tokens, turn.suspect_tokens) == (1250, 1250 - turn.diverged_after)
-    assert run.count("suspicions_total", "kv_mismatch") == 1
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 1
     assert run.count("suspect_tokens_total", "prefill-0") == turn.suspect_tokens
     assert run.count("prompt_tokens_total", "prefill-0", "fetched") == 1250
 
@@ -115,6 +115,21 @@ def test_p_s_prompt_and_d_s_answer_together_tell_where_a_prompt_parts() -> None:
     assert turn.diverged_before is not None
     assert 1003 < turn.diverged_before <= 999 + LONGEST, "and P knows nothing of what comes after it"
     assert turn.suspicions == ["kv_mismatch"]
+
+
+def test_what_d_holds_of_other_text_than_p_computed_is_a_mismatch_although_p_s_prompt_agrees() -> None:
+    pair = Pair()
+    talk = Talk(pair)
+    one = talk.turn("1", SYSTEM, 600, first=True)
+    two = talk.turn("2", FAITHFUL, at_ms=5000, given=pair.handle("1", 1599))
+    told = pair.digests("1", SYSTEM, answer_of(), 1400, legs="p")
+    told += pair.digests("1", [*SYSTEM[:300], 7, *SYSTEM[301:]], answer_of(), 1400, legs="d")
+    turn = Run().feed([*pair.start(), *one[0], *two[0], *told, *two[1]]).wait().turns()["p2"]
+    assert (turn.suspicions, turn.mismatch_evidence, encloses(turn, 300, within=LONGEST)) == (
+        ["kv_mismatch"],
+        "digests",
+        True,
+    )
 
 
 # --- without digests ----------------------------------------------------------------------------------

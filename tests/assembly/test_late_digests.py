@@ -44,7 +44,7 @@ def test_a_digest_after_it_makes_a_revision_and_a_suspicion_but_no_count(late: s
         counted,
         51,
     )
-    assert run.count("suspicions_total", "kv_mismatch") == 1
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 1
     assert run.count("late_facts_total", "turn") == 1
 
 

@@ -25,7 +25,7 @@ def test_another_session_s_local_hit_on_what_a_mismatch_filed_is_suspect() -> No
     assert turn.suspect_tokens is not None
     assert turn.diverged_after is not None
     assert turn.suspect_tokens == 1200 - turn.diverged_after
-    assert run.count("suspicions_total", "kv_mismatch") == 2
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 2
 
 
 @pytest.mark.parametrize(

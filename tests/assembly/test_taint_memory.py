@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.assembly.poison import EDITED, flat, other, poisoned
+from tests.assembly.poison import EDITED, SYSTEM, flat, other, poisoned
 from tests.assembly.run import Run
 from tests.assembly.talk import Talk, message, text
 from tests.builders import MS, D, P, Pair, Process, read
@@ -24,7 +24,7 @@ def test_a_hit_that_was_counted_before_the_mismatch_was_known_is_found_when_it_i
     run.feed(told, at_ms=40_000).wait()
     turn = run.turns()["p3"]
     assert (turn.revision, turn.suspicions, turn.mismatch_evidence) == (2, ["kv_mismatch"], "inferred")
-    assert run.count("suspicions_total", "kv_mismatch") == 2
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 2
 
 
 def test_what_a_refuted_mismatch_had_tainted_is_cleared_with_it() -> None:
@@ -50,6 +50,23 @@ def test_what_was_inferred_stays_when_its_source_is_forgotten() -> None:
     run.feed([pair.dw.say(late, 320_000)]).wait()
     turn = run.turns()["p3"]
     assert (turn.revision, turn.suspicions, turn.mismatch_evidence) == (2, ["kv_mismatch"], "inferred")
+
+
+def test_what_another_source_tells_stays_known_although_the_first_was_refuted() -> None:
+    pair = Pair(msgspec.structs.replace(P, load_failure_policy="recompute"))
+    events = flat(poisoned(pair))
+    talk = Talk(pair, "t")
+    events += flat(talk.turn("t1", SYSTEM, 600, first=True))
+    events += flat(talk.turn("t2", EDITED, at_ms=6000, given=pair.handle("t1", 1599)))
+    run = Run().feed([*events, *other(pair, "3", at_ms=9000, local=1200)]).wait()
+    failed = read(Direction.REVERSE_FETCH, local="p2", remote=("d", "d1"), state=TransferState.FAILED)
+    run.feed([pair.pw.say(failed, 40_000)]).wait()
+    assert [run.turns()[p].suspicions for p in ("p2", "pt2", "p3")] == [[], ["kv_mismatch"], ["kv_mismatch"]]
+    again = Process("00000000000000a9", "engine", msgspec.structs.replace(P, generation="p-2"))
+    run.feed([again.started(60_000), *pair.beats(180_000)]).wait(120)
+    assert "p/p-1" not in run.assembler._state.caches
+    run.feed([pair.dw.say(read(Direction.HANDOFF, local="d3", remote=("p", "p3"), bytes=1), 320_000)]).wait()
+    assert run.turns()["p3"].suspicions == ["kv_mismatch"]
 
 
 def test_what_was_inferred_of_d_s_own_hit_stays_when_d_has_started_anew() -> None:
@@ -128,7 +145,7 @@ def test_what_is_remembered_of_a_cache_is_bounded(monkeypatch: pytest.MonkeyPatc
         two = talk.turn(f"{n}b", edited, at_ms=at + 5000, given=pair.handle(f"{n}a", 1599))
         run.feed([*flat(one), *flat(two), *other(pair, f"{n}c", at_ms=at + 9000, local=1200)])
     run.wait()
-    assert run.count("suspicions_total", "kv_mismatch") == 20
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 20
     assert [len(c.spoiled) for c in run.assembler._state.caches.values()] == [12, 12]
     assert max(len(c.hits) for c in run.assembler._state.caches.values()) == 5
 

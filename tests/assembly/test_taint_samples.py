@@ -13,7 +13,7 @@ from turnscope.model import Event
 from turnscope.semconv import Direction, Leg, TransferState
 
 
-def at_d(pair: Pair, n: str, at_ms: int, *, prompt: int, local: int) -> Event:
+def at_d(pair: Pair, n: str, at_ms: int, *, prompt: int, local: int, lasts_ms: int = 100) -> Event:
     """Another request to D for turn ``n``, as further samples of one prompt are, with a local hit there."""
     leg = request(
         f"x{n}-{at_ms}",
@@ -25,7 +25,7 @@ def at_d(pair: Pair, n: str, at_ms: int, *, prompt: int, local: int) -> Event:
         added_mono_ns=at_ms * MS,
         scheduled_mono_ns=at_ms * MS,
     )
-    return pair.d.say(leg, at_ms + 100)
+    return pair.d.say(leg, at_ms + lasts_ms)
 
 
 def test_a_turn_is_not_suspected_for_what_another_sample_of_it_filed_once_that_is_refuted() -> None:
@@ -43,10 +43,11 @@ def test_what_several_samples_filed_is_wrong_in_d_s_cache_from_the_first_of_them
     for at_ms, suspicions in ((5400, []), (5600, ["kv_mismatch"])):
         pair = Pair()
         events, told = poisoned(pair)
-        # D accepted the turn at 5.415 s and does not say when it ran it: it is taken to have been at its end, 5.9 s.
-        samples = [at_d(pair, "2", at, prompt=len(EDITED), local=0) for at in (5500, 7000)]
+        # D ran the one that ended last first of all; of the turn's own leg it says no more than that it ended at 5.9 s.
+        samples = [at_d(pair, "2", 7000, prompt=len(EDITED), local=0)]
+        samples.append(at_d(pair, "2", 5500, prompt=len(EDITED), local=0, lasts_ms=3000))
         third = other(pair, "3", at_ms=9000, local=0)
-        third.append(at_d(pair, "3", at_ms, prompt=1300, local=1200))
+        third += [at_d(pair, "3", at_ms, prompt=1300, local=1200), at_d(pair, "3", 9500, prompt=1300, local=16)]
         run = Run().feed([*events, *samples, *third, *([] if late else told)]).wait()
         if late:
             run.feed(told, at_ms=40_000).wait()
@@ -63,4 +64,4 @@ def test_two_turns_whose_samples_found_each_other_s_wrong_kv_are_each_suspected_
         events += [at_d(pair, f"{name}2", at_ms + more, prompt=len(EDITED), local=1200) for more in (1000, 2000)]
     run = Run().feed(events).wait()
     assert [run.turns()[p].suspicions for p in ("ps2", "pt2")] == 2 * [["kv_mismatch"]]
-    assert run.count("suspicions_total", "kv_mismatch") == 2
+    assert run.count("suspicions_total", "prefill-0", "kv_mismatch") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from tests.measures.scripted import scripted
-from tests.measures.session_rows import MS, span, turn
+from tests.measures.session_rows import MS, T0, span, turn
 from tests.store.rows import Clock, fill
 from turnscope.cli.errors import Sorry
 from turnscope.cli.session_words import PARTS, bar, ceiling_sentence, duration, share
@@ -122,6 +123,72 @@ def test_one_session_is_not_all_of_them(tmp_path_factory: Any) -> None:
     assert "Reuse could spare it at most" in shown
 
 
+DOUBTFUL: dict[str, Any] = {
+    "ttft": 300,
+    "session_id": "doubtful",
+    "path": "reverse_fetch",
+    "reason": "none",
+    "suspicions": ["kv_mismatch"],
+    "prefill_engine": "prefill-1",
+    "decode_engine": "decode-1",
+    "net_gain_ns": -MS,
+    "rewritten_tokens": 8,
+}
+LATE: dict[str, Any] = {
+    "session_id": "late",
+    "path": "unknown",
+    "reason": "declined_expired",
+    "status": "stuck",
+    "decode_engine": "decode-1",
+    "transport": "tcp",
+    "rewritten_tokens": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--path", "reverse_fetch"], ["doubtful"]),
+        (["--reason", "declined_expired"], ["late"]),
+        (["--suspicion", "any"], ["doubtful"]),
+        (["--suspicion", "kv_mismatch"], ["doubtful"]),
+        (["--suspicion", "stale_handle"], []),
+        (["--status", "stuck"], ["late"]),
+        (["--engine", "prefill-1"], ["doubtful"]),
+        (["--engine", "decode-1"], ["doubtful", "late"]),
+        (["--transport", "tcp"], ["late"]),
+        (["--first-token", "900ms"], ["chat-lost"]),
+        (["--first-token", "1s"], []),
+        (["--rewritten"], ["doubtful"]),
+        (["--lost"], ["doubtful"]),
+        # Both meet one of the two, and neither has a turn that meets both.
+        (["--reason", "declined_expired", "--path", "reverse_fetch"], []),
+        (["--reason", "declined_expired", "--text", "DOUBT"], []),
+    ],
+)
+def test_conditions_on_turns_find_the_sessions_that_have_one_that_meets_them_all(
+    store: Path, arguments: list[str], found: list[str]
+) -> None:
+    fill(store, turn("m", 0, 1000, **DOUBTFUL), turn("n", 0, 1000, **LATE))
+    told = json.loads(run(sessions, "--store", str(store), "--json", *arguments))
+    assert sorted(one["session_id"] for one in told["sessions"]) == found
+    assert told["sums"]["sessions"] == len(found)
+
+
+def test_the_turn_that_is_looked_for_must_have_begun_within_the_time(tmp_path: Path) -> None:
+    """A session that goes on is not listed for what went wrong in it yesterday."""
+    hour, now = 3_600_000, (time.time_ns() - T0) // MS
+    old, new = now - 5 * hour, now - hour
+    fill(
+        tmp_path,
+        turn("old", old, old + 1, session_id="goes-on", status="error"),
+        turn("new", new, new + 1, session_id="goes-on"),
+    )
+    asked = ["--store", str(tmp_path), "--json", "--status", "error"]
+    assert ids(run(sessions, *asked, "--since", "2h")) == []
+    assert ids(run(sessions, *asked, "--since", "6h")) == ["goes-on"]
+
+
 def test_no_session_is_said_in_a_sentence(store: Path, tmp_path_factory: Any) -> None:
     assert "No session meets these conditions." in run(sessions, "--store", str(store), "--text", "nothing of this")
     empty = tmp_path_factory.mktemp("empty")
@@ -135,6 +202,7 @@ def test_no_session_is_said_in_a_sentence(store: Path, tmp_path_factory: Any) ->
         (sessions, ["--spent", "lunch"], "--spent: 'lunch' names no part"),
         (sessions, ["--spent", "tools:many"], "--spent: 'many' is not a number"),
         (sessions, ["--since", "yesterday"], "--since: 'yesterday' is no time span"),
+        (sessions, ["--first-token", "slow"], "--first-token: 'slow' is no time span: write it like 500ms or 2s"),
         (sessions, ["--limit", "0"], "--limit: '0' is not a number from 1"),
         (show, ["nobody"], "there is no session 'nobody'"),
         (show, ["a"], "3 ids contain it"),

@@ -22,7 +22,7 @@ from tests.cli.served import Served, served
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS, Kind, label_sets
 from turnscope.decode import codec, jsonlines
-from turnscope.model import Emitter, Event, Fabric, Final
+from turnscope.model import Emitter, Event, Fabric, Fact, Final, Turn
 from turnscope.outputs import exposition
 from turnscope.outputs.metrics import MetricState
 from turnscope.semconv import Role
@@ -38,13 +38,15 @@ OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 Arrived = tuple[int, Event]
 
 
-class Times(NamedTuple):
-    """Of the scrapes, in seconds."""
+class Scenario(NamedTuple):
+    """Of the scrapes, in seconds; and what there was to see."""
 
     first: float
     busy: float
     """The last while the engines still spoke."""
     last: float
+    turns: list[Turn]
+    """As they would be stored."""
 
 
 def recorded() -> list[Arrived]:
@@ -107,8 +109,8 @@ class Scrapes:
         return "\n".join([*lines, "# EOF", ""])
 
 
-def openmetrics(folder: Path) -> tuple[str, Times]:
-    """The whole scenario as one file's text, and when it was scraped."""
+def openmetrics(folder: Path) -> tuple[str, Scenario]:
+    """The whole scenario as one file's text, and what it has."""
     events = recorded()
     own = sidecar_page(folder)
     assembler = Assembler(AssemblySettings())
@@ -119,24 +121,27 @@ def openmetrics(folder: Path) -> tuple[str, Times]:
     waiting = next(coming, None)
     begin, end = events[0][0] - 2 * SCRAPE_S * SECOND, events[-1][0] + AFTER_S * SECOND
     busy = begin
+    turns: dict[str, Turn] = {}
     for now in range(begin, end, SCRAPE_S * SECOND):
         while waiting is not None and waiting[0] <= now:
             assembler.feed(waiting[1], waiting[0], waiting[0])
             waiting = next(coming, None)
         assembler.tick(now)
         now_s[0] = now / SECOND
-        _count(assembler, metrics, now)
+        facts = assembler.take()
+        turns |= {fact.turn.turn_id: fact.turn for fact in facts if fact.turn is not None}
+        _count(facts, assembler, metrics, now)
         page = exposition.render(metrics.points("prometheus"), OPENMETRICS["Accept"])[0].decode()
         scrapes.add("# TYPE up gauge\nup 1\n" + page, now / SECOND)
         scrapes.add(own, now / SECOND)
         if waiting is not None:
             busy = now
-    return scrapes.text(), Times(begin / SECOND, busy / SECOND, now / SECOND)
+    return scrapes.text(), Scenario(begin / SECOND, busy / SECOND, now / SECOND, list(turns.values()))
 
 
-def _count(assembler: Assembler, metrics: MetricState, now: int) -> None:
+def _count(facts: list[Fact], assembler: Assembler, metrics: MetricState, now: int) -> None:
     """As the sidecar's pipeline does it: facts, then gauges, then label sets of engines just met."""
-    finals = [fact for fact in assembler.take() if isinstance(fact, Final)]
+    finals = [fact for fact in facts if isinstance(fact, Final)]
     assert metrics.add_all(c for final in finals for c in final.contributions) == []
     metrics.sample(assembler.samples(now))
     engines = {e.name: Role(e.engine.role) for e in assembler.status(now).engines}

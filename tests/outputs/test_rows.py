@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from turnscope.model import HoldRecord, Turn
+from turnscope.model import HoldRecord, ProcessRecord, Turn
 from turnscope.outputs.rows import StoreRows
 
 
@@ -22,8 +22,8 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.rows_written = self.rows_dropped = self.rows_rejected = 0
-        self.buffer: list[Turn | HoldRecord] = []
-        self.stored: list[Turn | HoldRecord] = []
+        self.buffer: list[Turn | HoldRecord | ProcessRecord] = []
+        self.stored: list[Turn | HoldRecord | ProcessRecord] = []
         self.broken = False
         self.maintained = 0
         self.closed = False
@@ -33,6 +33,9 @@ class FakeStore:
 
     def add_hold(self, hold: HoldRecord) -> None:
         self.buffer.append(hold)
+
+    def add_process(self, process: ProcessRecord) -> None:
+        self.buffer.append(process)
 
     @property
     def pending(self) -> int:

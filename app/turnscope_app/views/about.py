@@ -1,37 +1,64 @@
-"""What these data cover, what is unknown, and what every word means."""
+"""What these data cover, who reported them, what is unknown, and what every word means."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import data, frames, tables, text, words
+from turnscope_app import about_frames, controls, data, frames, narrowing, period_data, tables, text, words
 
 store = data.store()
-totals = data.totals(store)
+whole = data.totals(store)
 
-st.title("About these data")
+controls.head("About this data", page="about")
 st.markdown(
     "turnscope watches vLLM engines that split **prefill** (reading the prompt) and **decode** (writing the answer). "
     "When an answer is done, the decode worker can keep its memory (a **hold**), so that the session's next turn can "
     "**fetch it back** instead of computing it again. These pages show, turn by turn, whether that worked, and why not."
 )
 st.caption("Store")
-st.text(store.url)
-if totals.turns == 0:
-    st.info("The store has no turns yet: there is nothing to describe.", icon=":material/hourglass_empty:")
-    st.stop()
+st.text(text.harmless(store.url, 300))
+if whole.turns == 0:
+    controls.nothing_yet()
+narrowed = narrowing.bar(store, whole, page="about")
+totals = period_data.totals(store, narrowed.asked)
+if not totals.turns:
+    controls.nothing_here()
+counts = period_data.counts(store, narrowed.asked)
+found, reporting = period_data.processes(store)
+processes = found.to_pylist()
 st.markdown(
     f"{text.turns(totals.turns)}: {text.turns(totals.turns - totals.unattributed_turns)} in "
-    f"{text.count(totals.sessions)} sessions, and {text.turns(totals.unattributed_turns)} without a session id; "
+    f"{text.sessions(totals.sessions)}, and {text.turns(totals.unattributed_turns)} without a session id; "
     f"from {text.when(totals.first_ns)} to {text.when(totals.last_ns)}."
 )
+tables.cards(about_frames.cards(totals, counts, processes), page="about")
 
 st.subheader("What is measured, and what is not", anchor=False)
 st.caption("Not measured is shown as such, and is never counted as 0. Inferred is said to be inferred.")
-counts = data.counts(store)
-tables.read(frames.coverage(totals, counts))
+tables.read(about_frames.coverage(totals, counts))
 
-for title, note, vocabulary, found, total, what in (
+st.subheader("Who reported", anchor=False)
+if processes:
+    st.caption(" ".join(about_frames.versions(processes)))
+    for name in about_frames.silent(processes):
+        st.warning(
+            f"{text.escaped(name)} has reported nothing for more than 10 minutes while others did: what it did since "
+            "is missing here. `turnscope doctor` says what to look at.",
+            icon=":material/sensors_off:",
+        )
+    tables.show(
+        frames.of(processes, about_frames.PROCESSES), about_frames.PROCESSES, key="about_processes", pinned="part"
+    )
+    st.caption(f"{text.shown_of(len(processes), reporting, 'row')} Of the whole store, whatever the period.")
+    controls.download(found, "processes", page="about")
+else:
+    st.info(
+        "This store does not say which processes reported: it was imported, or written by an older turnscope. A running "
+        "`turnscope serve` keeps them from now on.",
+        icon=":material/help:",
+    )
+
+for title, note, vocabulary, seen_counts, total, what in (
     ("Where reused prompt tokens came from (path)", "", words.PATHS, counts.by_path, totals.turns, "Turns"),
     ("Why no more was fetched back (reason)", "", words.REASONS, counts.by_reason, totals.turns, "Turns"),
     (
@@ -54,8 +81,8 @@ for title, note, vocabulary, found, total, what in (
     st.subheader(title, anchor=False)
     if note:
         st.caption(note)
-    seen = {value: word for value, word in vocabulary.items() if value in found}
+    seen = {value: word for value, word in vocabulary.items() if value in seen_counts}
     if seen:
-        tables.read(frames.vocabulary(seen, found, total, what))
-    with st.expander("Words that occur nowhere in this store" if seen else "None occurs in this store. The words"):
-        tables.read(frames.vocabulary({v: w for v, w in vocabulary.items() if v not in found}, {}, total, what))
+        tables.read(frames.vocabulary(seen, seen_counts, total, what))
+    with st.expander("Words that occur nowhere here" if seen else "None occurs here. The words"):
+        tables.read(frames.vocabulary({v: w for v, w in vocabulary.items() if v not in seen_counts}, {}, total, what))

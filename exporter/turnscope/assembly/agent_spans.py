@@ -22,6 +22,7 @@ from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.settler import CHAINED
 from turnscope.assembly.span_state import Inherited, Remembered, SpansState, TraceState
 from turnscope.model import AgentSpan, Turn
+from turnscope.semconv import EVALUATION_RESULT
 
 PARENT: Final = "parent"
 TRACE: Final = "trace"
@@ -65,6 +66,9 @@ class AgentSpans:
 
     def _take(self, span: AgentSpan, arrival_ns: int) -> None:
         trace = self._touch(span.trace_id, arrival_ns)
+        if span.classified_by == EVALUATION_RESULT:
+            self._evaluate(trace, span)
+            return
         agreed = trace.agreed
         known = trace.spans.get(span.span_id)
         if known is not None:
@@ -92,6 +96,16 @@ class AgentSpans:
         for parent in dict.fromkeys((before, told.parent_span_id)) if trace.turns else ():
             if parent in trace.spans:
                 self._show(trace, trace.spans[parent])
+
+    def _evaluate(self, trace: TraceState, told: AgentSpan) -> None:
+        """Keep what a log record told of a span, also before that comes: of several the latest."""
+        before = trace.evaluations.get(told.span_id)
+        self._state.remembered += before is None
+        trace.evaluations[told.span_id] = told if before is None else max(before, told, key=_by_time)
+        known = trace.spans.get(told.span_id)
+        if known is not None and trace.evaluations[told.span_id] is not before:
+            known.shown = None
+            self._show(trace, known)
 
     def hear(self, turn: Turn, now_ns: int) -> None:
         """Take in what a turn tells of the session of the span that called it, also before that span comes."""
@@ -153,6 +167,7 @@ class AgentSpans:
             session_id=found.session_id,
             session_source=found.source,
             parent_session_id=found.parent_session_id,
+            **_evaluation(known.span, trace.evaluations.get(known.span.span_id)),
         )
         self._ledger.revise(span=row)
         return True
@@ -213,14 +228,14 @@ class AgentSpans:
                 return
             trace = state.traces[trace_id]
             self._count_forgotten(trace)
-            trace.spans, trace.children, trace.turns, trace.asking = {}, {}, {}, {}
+            trace.forget()
 
     def _drop(self, trace_id: str) -> None:
         self._count_forgotten(self._state.traces.pop(trace_id))
 
     def _count_forgotten(self, trace: TraceState) -> None:
         spans = len(trace.spans)
-        self._state.remembered -= spans + len(trace.turns) + len(trace.asking)
+        self._state.remembered -= trace.size
         self._state.forgotten += spans
         if spans:
             key = f"spans_forgotten:{self._state.forgotten}"
@@ -231,10 +246,19 @@ class AgentSpans:
         for trace_id, trace in list(self._state.traces.items()):
             if trace.last_ns >= now_ns - self._memory_ns:
                 return
-            self._state.remembered -= len(trace.spans) + len(trace.turns) + len(trace.asking)
+            self._state.remembered -= trace.size
             del self._state.traces[trace_id]
 
 
+def _evaluation(span: AgentSpan, told: AgentSpan | None) -> dict[str, object]:
+    """What a log record told, for a span that tells no evaluation itself."""
+    own = (getattr(span, name) for name in _EVALUATION)
+    if told is None or any(value is not None for value in own):
+        return {}
+    return {name: getattr(told, name) for name in _EVALUATION}
+
+
+_EVALUATION: Final = ("evaluation_name", "evaluation_label", "evaluation_score")
 _ENCODE: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
 
 
@@ -254,3 +278,7 @@ def newer(known: AgentSpan, other: AgentSpan) -> AgentSpan:
         return span.ended_ns is not None, span.ended_ns or 0, len(data), data
 
     return max(known, other, key=rank)
+
+
+def _by_time(span: AgentSpan) -> tuple[int, bytes]:
+    return span.started_ns, _ENCODE(span)

@@ -127,9 +127,10 @@ class Assembler:
         idle = speaker.idle if speaker is not None else {}
         unexpected = event.emitter.kind == PROXY and not self._emitters.proxy_alive(arrival_ns)
         emitter = self._emitters.receive(event, arrival_ns, wall_ns)
-        self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
+        if emitter.sequence.gaps:
+            self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if isinstance(event.body, (Heartbeat, EngineState)):
             self._clocks.see(emitter, event, arrival_ns)
         if unexpected:

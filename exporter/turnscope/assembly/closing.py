@@ -72,6 +72,8 @@ class Closing:
     # --- settling -------------------------------------------------------------------------------------
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
+        if not self.dirty and not self.dirty_holds:
+            return
         again: set[str] = set()
         while self.dirty:
             again |= self._judge_changed()
@@ -235,17 +237,16 @@ class Closing:
 
     def _latch(self, turn: TurnState) -> None:
         """Count new suspicions; what was latched and has no evidence any more is withdrawn, once."""
-        found = self._suspicions.of(turn)
+        found, engine = self._suspicions.of(turn), self._engines.name(turn.prefill_engine_id)
         for kind in sorted(found - set(turn.suspicions)):
             turn.suspicions.append(kind)
             self._state.suspicions[kind] = self._state.suspicions.get(kind, 0) + 1
-            self._ledger.count(f"latch:{turn.turn_id}/{kind}", [one("turnscope_suspicions_total", kind)])
+            self._ledger.count(f"latch:{turn.turn_id}/{kind}", [one("turnscope_suspicions_total", engine, kind)])
         for latched in turn.suspicions:
             if latched not in found and latched not in turn.withdrawn:
                 turn.withdrawn.append(latched)
-                self._ledger.count(
-                    f"withdrawn:{turn.turn_id}/{latched}", [one("turnscope_suspicions_withdrawn_total", latched)]
-                )
+                withdrawn = one("turnscope_suspicions_withdrawn_total", latched)
+                self._ledger.count(f"withdrawn:{turn.turn_id}/{latched}", [withdrawn])
 
     # --- holds ----------------------------------------------------------------------------------------
     def close_hold(self, hold: HoldState) -> None:

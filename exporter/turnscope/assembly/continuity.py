@@ -32,11 +32,12 @@ HISTORY: Final = 8
 
 
 def _joined(parts: list[Shared]) -> Shared | None:
-    """Of one sequence compared in parts: the farthest agreement, and the nearest difference past it."""
+    """Of one sequence compared in parts: the nearest difference that any of them tells of, and the farthest agreement
+    short of it."""
     if not parts:
         return None
-    low = max(part.low for part in parts)
-    return Shared(low, min((part.high for part in parts if part.high is not None and part.high > low), default=None))
+    high = min((part.high for part in parts if part.high is not None), default=None)
+    return Shared(max(part.low for part in parts if high is None or part.low < high), high)
 
 
 def _names(earlier: list[Past]) -> str:

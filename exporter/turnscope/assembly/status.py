@@ -90,6 +90,7 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
         engine=engines.name(emitter.engine_id) if emitter.engine_id is not None else None,
         generation=emitter.generation,
         rank=emitter.rank,
+        heard_s=max(0, now_ns - emitter.first_ns) / _NS,
         silent_s=max(0, now_ns - emitter.last_ns) / _NS,
         heartbeat_s=emitter.beat_every_ns / _NS if emitter.beat_every_ns else None,
         state=emitter.state,

@@ -85,7 +85,7 @@ class Sidecar:
             undo.callback(self._passing_on.close, _GRACE_S)
         self._http = self._open_http(settings.http, "--http", undo)
         limit = settings.max_message_bytes
-        self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit)
+        self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit, accept_evaluations=self._accept_spans)
         pass_on = self._passing_on.add if self._passing_on is not None else None
         self._spans = SpansIntake(self._accept_spans, self.metrics.add, max_bytes=limit, pass_on=pass_on)
         try:

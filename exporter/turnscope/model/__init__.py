@@ -40,6 +40,7 @@ from turnscope.model.facts import (
     TurnAttempt,
 )
 from turnscope.model.figures import Figures, Period
+from turnscope.model.processes import ProcessRecord, Skew
 from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
@@ -95,11 +96,13 @@ __all__ = [
     "HoldRecord",
     "HoldUse",
     "Period",
+    "ProcessRecord",
     "Request",
     "Revision",
     "Sample",
     "Segment",
     "SessionSummary",
+    "Skew",
     "SteppedClock",
     "Stuck",
     "SystemStatus",

@@ -16,6 +16,8 @@ class EmitterStatus(msgspec.Struct, kw_only=True):
     generation: str | None = None
     """The engine's generation that this process belongs to."""
     rank: int | None = None
+    heard_s: float = 0.0
+    """Since its first event."""
     silent_s: float
     """Since its last event or heartbeat."""
     heartbeat_s: float | None = None

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from turnscope.model import AgentSpan, Count, Gauge, HoldRecord, Turn
+from turnscope.model import AgentSpan, AssemblyStatus, Count, Gauge, HoldRecord, ProcessRecord, Turn
+from turnscope.outputs.roll import Roll
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ class Store(Protocol):
 
     def add_span(self, span: AgentSpan) -> None: ...
 
+    def add_process(self, process: ProcessRecord) -> None: ...
+
     @property
     def pending(self) -> int: ...
 
@@ -54,12 +58,15 @@ class StoreRows:
         count: Count,
         gauge: Gauge,
         interval_s: float = 1.0,
+        wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store = store
         self._errors = errors
         self._count = count
         self._gauge = gauge
         self._interval_s = interval_s
+        self._wall_ns = wall_ns
+        self._roll = Roll()
         self._wake = threading.Condition()
         self._stop = False
         self._checkpoint: Callable[[], None] | None = None
@@ -79,6 +86,11 @@ class StoreRows:
     def add_span(self, span: AgentSpan) -> None:
         """Take a span's row in; never waits for the store."""
         self._store.add_span(span)
+
+    def see(self, status: AssemblyStatus, *, last: bool = False) -> None:
+        """Take in what is known of processes; never waits for the store. ``last``: nothing will come any more."""
+        for process in self._roll.due(status, self._wall_ns(), last=last):
+            self._store.add_process(process)
 
     def request_checkpoint(self, save: Callable[[], None]) -> bool:
         """Call ``save`` after the next flush that succeeds; False when an earlier one is still waiting for that."""

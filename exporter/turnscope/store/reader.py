@@ -17,6 +17,7 @@ from turnscope.store.files import open_files
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
 from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
+from turnscope.store.scope import Scope
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
@@ -67,13 +68,13 @@ class StoreReader:
         """Another text whenever other files are listed: what was answered before may then have changed."""
         return sha256("\n".join(file.path for file in self._listed()).encode()).hexdigest()
 
-    def ask(self, query: Query) -> pa.Table:
+    def ask(self, query: Query, fresh: Fresh = ()) -> pa.Table:
         """The answer to a question of one of the query modules beside this one."""
-        return self._ask(query)
+        return self._ask(query, None, _newer(fresh))
 
-    def page(self, query: Query, *, limit: int, offset: int = 0) -> Page:
+    def page(self, query: Query, *, limit: int, offset: int = 0, fresh: Fresh = ()) -> Page:
         """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
-        return self._page(query, limit, offset)
+        return self._page(query, limit, offset, _newer(fresh))
 
     def sessions(
         self,
@@ -129,6 +130,21 @@ class StoreReader:
             lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, _newer(fresh)
         )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
+
+    def listed(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        *,
+        sort: SummarySort = SummarySort.LAST,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+        fresh: Fresh = (),
+    ) -> Page:
+        """The same as a table of what a list shows: ``session_queries.LISTED`` and ``spared_ns``."""
+        return self._page(
+            lambda s: session_queries.listed(s, where, sort, descending=descending), limit, offset, _newer(fresh)
+        )
 
     def summed(
         self,
@@ -215,14 +231,14 @@ class StoreReader:
         """The names of the imported runs."""
         return [row["run"] for row in self._ask(queries.runs).to_pylist()]
 
-    def totals(self) -> Totals:
-        """What the whole store covers."""
-        return Totals(**self._ask(lambda s: (totals.sums(s), {})).to_pylist()[0])
+    def totals(self, scope: Scope = Scope(), fresh: Fresh = ()) -> Totals:  # noqa: B008 - frozen
+        """What the store covers of ``scope``, without one as a whole."""
+        return Totals(**self.ask(lambda s: totals.sums(s, scope), fresh).to_pylist()[0])
 
-    def counts(self) -> Counts:
-        """How many turns and holds of the whole store have each path, reason, suspicion and fate."""
-        turns = self._ask(lambda s: (totals.counts(s), {})).to_pylist()
-        return totals.build(turns, self._ask(lambda s: (totals.hold_counts(s), {})).to_pylist())
+    def counts(self, scope: Scope = Scope(), fresh: Fresh = ()) -> Counts:  # noqa: B008 - frozen
+        """How many turns and holds of ``scope`` have each path, reason, suspicion and fate."""
+        turns = self.ask(lambda s: totals.counts(s, scope), fresh).to_pylist()
+        return totals.build(turns, self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist())
 
     def choices(self) -> dict[str, list[str]]:
         """The models and engines that occur: ``{"model": [...], "engine": [...]}``."""

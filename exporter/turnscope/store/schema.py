@@ -11,7 +11,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 import pyarrow as pa
 
-from turnscope.model import AgentSpan, HoldRecord, SessionSummary, Turn
+from turnscope.model import AgentSpan, HoldRecord, ProcessRecord, SessionSummary, Turn
 
 _ARROW: Final[dict[Any, pa.DataType]] = {
     str: pa.string(),
@@ -25,7 +25,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """One table: rows are a Struct, ``key`` names an entity, the highest ``revision`` of a key is the truth."""
 
     name: str
-    row: type[Turn] | type[HoldRecord] | type[AgentSpan] | type[SessionSummary]
+    row: type[Turn] | type[HoldRecord] | type[AgentSpan] | type[SessionSummary] | type[ProcessRecord]
     key: str
     sort: tuple[str, ...] = ("session_id", "started_ns")
     """Order of rows in compacted files."""
@@ -44,7 +44,8 @@ TURNS: Final = Table(name="turns", row=Turn, key="turn_id")
 HOLDS: Final = Table(name="holds", row=HoldRecord, key="hold_id")
 SPANS: Final = Table(name="spans", row=AgentSpan, key="span_key")
 SESSIONS: Final = Table(name="sessions", row=SessionSummary, key="session_id", sort=("started_ns",))
-TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS, SPANS, SESSIONS)}
+PROCESSES: Final = Table(name="processes", row=ProcessRecord, key="process_id", sort=("started_ns",))
+TABLES: Final[dict[str, Table]] = {t.name: t for t in (TURNS, HOLDS, SPANS, SESSIONS, PROCESSES)}
 
 
 def _arrow(hint: Any) -> pa.DataType:

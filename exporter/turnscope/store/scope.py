@@ -37,15 +37,13 @@ def turns(src: Sources, scope: Scope, columns: str) -> tuple[str, Params]:
     if scope.application is not None:
         tests.append(_of_application(src))
         params["application"] = scope.application
-    needs = _with(columns, "turn_id", "session_id", "started_ns", "model")
+    needs = "*" if columns == "*" else _with(columns, "turn_id", "session_id", "started_ns", "model")
     return f"(SELECT {columns} FROM {newest(TURNS, src.turns, needs)}{_where(tests)})", params
 
 
-def holds(src: Sources, scope: Scope, columns: str, *, ends: str = "started_ns") -> tuple[str, Params]:
-    """The newest revisions of the holds on decode engines that it is about. ``ends``: when they end, for those that
-    reach into the period."""
-    tests, params = _period(scope, "started_ns", since=ends)
-    tests.append("kind = 'hold'")
+def holds(src: Sources, scope: Scope, columns: str) -> tuple[str, Params]:
+    """The newest revisions of the holds and leases that it is about."""
+    tests, params = _period(scope, "started_ns")
     if scope.model is not None:
         of_model = newest(TURNS, src.turns, "turn_id, model")
         tests.append(f"turn_id IN (SELECT turn_id FROM {of_model} WHERE model = $model)")
@@ -53,7 +51,8 @@ def holds(src: Sources, scope: Scope, columns: str, *, ends: str = "started_ns")
     if scope.application is not None:
         tests.append(_of_application(src))
         params["application"] = scope.application
-    return f"(SELECT {columns} FROM {newest(HOLDS, src.holds)}{_where(tests)})", params
+    needs = _with(columns, "hold_id", "turn_id", "session_id", "started_ns")
+    return f"(SELECT {columns} FROM {newest(HOLDS, src.holds, needs)}{_where(tests)})", params
 
 
 def tools(src: Sources, scope: Scope, columns: str) -> tuple[str, Params]:
@@ -83,10 +82,11 @@ def sessions(src: Sources, scope: Scope, columns: str) -> tuple[str, Params]:
     return f"(SELECT {columns} FROM {newest(SESSIONS, src.sessions)}{_where(tests)})", params
 
 
-def _period(scope: Scope, at: str, since: str | None = None) -> tuple[list[str], Params]:
-    tests, params = [], {}
+def _period(scope: Scope, at: str) -> tuple[list[str], Params]:
+    tests: list[str] = []
+    params: Params = {}
     if scope.since_ns is not None:
-        tests.append(f"{since or at} >= $since_ns")
+        tests.append(f"{at} >= $since_ns")
         params["since_ns"] = scope.since_ns
     if scope.until_ns is not None:
         tests.append(f"{at} < $until_ns")

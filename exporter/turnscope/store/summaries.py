@@ -8,7 +8,7 @@ from typing import Final
 
 from turnscope.measures.session_counts import contributions
 from turnscope.measures.sessions import Session, summarise
-from turnscope.model import AgentSpan, Ceiling, Contribution, HoldRecord, SessionSummary, Turn
+from turnscope.model import AgentSpan, Ceiling, Contribution, HoldRecord, ProcessRecord, SessionSummary, Turn
 from turnscope.store.reader import StoreReader
 from turnscope.store.resting import Resting
 from turnscope.store.schema import SESSIONS, SPANS, TURNS
@@ -82,6 +82,10 @@ class SummarisingWriter:
     def add_span(self, span: AgentSpan) -> None:
         """Take an agent's span in; never blocks on the store."""
         self._writer.add_span(span)
+
+    def add_process(self, process: ProcessRecord) -> None:
+        """Take a process's row in; never blocks on the store."""
+        self._writer.add_process(process)
 
     @property
     def rows_written(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from turnscope.semconv import ContinuityEvidence, Status
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import HOLDS, TURNS
 from turnscope.store.scope import Scope, turns
@@ -15,6 +16,9 @@ _NEEDS: Final = (
     "local_hit_tokens, diverged_after, diverged_before, diverged_message, diverged_role, diverged_kind, "
     "diverged_chars_before, diverged_chars, diverged_evidence, used_hold_id, late_by_ns, late_by_error_ns"
 )
+
+
+_COMPARED: Final = f"('{ContinuityEvidence.DIGESTS}', '{ContinuityEvidence.FIRST_TURN}')"
 
 
 def listed(src: Sources, scope: Scope, kind: str | None) -> tuple[str, Params]:
@@ -46,14 +50,16 @@ ORDER BY page.started_ns DESC, page.turn_id"""
 
 
 def counted(src: Sources, scope: Scope) -> tuple[str, Params]:
-    """``kind, turns, sessions, failed``: how many turns have each kind of suspicion. First, with the kind NULL, all
-    turns: ``turns`` of them may be wrong, and ``failed`` were not answered, which is another matter."""
-    found, params = turns(src, scope, "session_id, suspicions, status")
+    """``kind, turns, sessions``: how many turns have each kind of suspicion. First, with the kind NULL, those with any:
+    of ``judged`` turns, of which ``compared`` could be compared with what their session had computed, and ``failed``
+    were not answered, which is another matter."""
+    found, params = turns(src, scope, "session_id, suspicions, status, continuity_evidence")
     return (
         f"""WITH found AS MATERIALIZED {found}
 SELECT NULL AS kind, count_if(len(suspicions) > 0)::BIGINT AS turns, count(*) AS judged,
-    count(DISTINCT session_id) FILTER (len(suspicions) > 0) AS sessions, count_if(status != 'ok')::BIGINT AS failed
+    count(DISTINCT session_id) FILTER (len(suspicions) > 0) AS sessions, count_if(status != '{Status.OK}')::BIGINT AS failed,
+    count_if(continuity_evidence IN {_COMPARED})::BIGINT AS compared
 FROM found
-UNION ALL (SELECT kind, count(*), count(*), count(DISTINCT session_id), count_if(status != 'ok')::BIGINT
-FROM (SELECT unnest(suspicions) AS kind, session_id, status FROM found) GROUP BY kind ORDER BY count(*) DESC, kind)"""
+UNION ALL BY NAME (SELECT kind, count(*) AS turns, count(DISTINCT session_id) AS sessions
+FROM (SELECT unnest(suspicions) AS kind, session_id FROM found) GROUP BY kind ORDER BY turns DESC, kind)"""
     ), params

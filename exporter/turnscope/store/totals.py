@@ -11,8 +11,9 @@ import msgspec
 
 from turnscope.semconv import HoldKind, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
-from turnscope.store.queries import REUSED, Sources
-from turnscope.store.schema import HOLDS, TURNS
+from turnscope.store.queries import REUSED, Params, Sources
+from turnscope.store.schema import TURNS
+from turnscope.store.scope import Scope, holds, turns
 from turnscope.store.sql import newest
 
 
@@ -99,14 +100,15 @@ _SUMS = f"""
     count_if(status != '{Status.OK}')::BIGINT AS failed_turns"""
 
 
-def sums(src: Sources) -> str:
+def sums(src: Sources, scope: Scope) -> tuple[str, Params]:
     """One row with the sums over turns."""
-    return f"SELECT {_SUMS} FROM {newest(TURNS, src.turns)}"
+    found, params = turns(src, scope, "*")
+    return f"SELECT {_SUMS} FROM {found}", params
 
 
-def counts(src: Sources) -> str:
+def counts(src: Sources, scope: Scope) -> tuple[str, Params]:
     """``(kind, value, n)`` rows: how many turns have each path, reason and suspicion."""
-    found = newest(TURNS, src.turns, "turn_id, path, reason, suspicions")
+    found, params = turns(src, scope, "path, reason, suspicions")
     return (
         f"WITH t AS (SELECT * FROM {found}) "
         "SELECT 'by_path' AS kind, path AS value, count(*) AS n FROM t GROUP BY path "
@@ -114,19 +116,19 @@ def counts(src: Sources) -> str:
         "UNION ALL SELECT 'by_suspicion', value, count(*) "
         "FROM (SELECT unnest(suspicions) AS value FROM t) GROUP BY value "
         "ORDER BY kind, n DESC, value"
-    )
+    ), params
 
 
-def hold_counts(src: Sources) -> str:
+def hold_counts(src: Sources, scope: Scope) -> tuple[str, Params]:
     """``(kind, value, n)`` rows: how many holds and leases have each fate."""
-    found = newest(HOLDS, src.holds, "hold_id, kind, outcome, started_ns, ended_ns, held_ns, ttl_ns")
+    found, params = holds(src, scope, "hold_id, kind, outcome, started_ns, ended_ns, held_ns, ttl_ns")
     return (
         f"WITH t AS MATERIALIZED {newest(TURNS, src.turns, PAUSE_NEEDS)} "
         f"SELECT h.kind, {fate('h', 'p')} AS value, count(*) AS n "
         f"FROM {found} h LEFT JOIN (SELECT DISTINCT ON (hold_key) * FROM {pauses('t', 't')}) p "
         "ON p.hold_key = hash(h.hold_id) "
         "GROUP BY ALL ORDER BY kind, n DESC, value"
-    )
+    ), params
 
 
 def build(count_rows: list[dict[str, Any]], hold_rows: list[dict[str, Any]]) -> Counts:

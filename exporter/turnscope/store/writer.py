@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from turnscope.model import AgentSpan, HoldRecord, SessionSummary, Turn
+from turnscope.model import AgentSpan, HoldRecord, ProcessRecord, SessionSummary, Turn
 from turnscope.store import compact, manifest
 from turnscope.store.errors import StoreError, StorePermanentError
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File, Manifest, Removed
 from turnscope.store.parts import write_table
-from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TABLES, TURNS, Table, partition, to_arrow
+from turnscope.store.schema import HOLDS, PROCESSES, SESSIONS, SPANS, TABLES, TURNS, Table, partition, to_arrow
 
 FLUSH_ROWS: Final = 5_000
 FLUSH_NS: Final = 60_000_000_000
@@ -30,7 +30,7 @@ MAX_PENDING: Final = 200_000
 MAX_REMEMBERED: Final = 100_000
 """Entities whose partition is remembered, so that a later revision goes to the same one."""
 
-Row = Turn | HoldRecord | AgentSpan | SessionSummary
+Row = Turn | HoldRecord | AgentSpan | SessionSummary | ProcessRecord
 Flushed = Callable[[dict[str, dict[str, Row]]], None]
 """Told of rows, by table and key, once they can be read."""
 
@@ -96,6 +96,10 @@ class StoreWriter:
     def add_session(self, session: SessionSummary) -> None:
         """Take a session's summary in; never blocks on the store."""
         self._add(SESSIONS, session.session_id, session)
+
+    def add_process(self, process: ProcessRecord) -> None:
+        """Take a process's row in; never blocks on the store."""
+        self._add(PROCESSES, process.process_id, process)
 
     @property
     def pending(self) -> int:

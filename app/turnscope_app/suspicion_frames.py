@@ -1,0 +1,190 @@
+"""The page about suspicions, without Streamlit: its cards, columns, and each one's evidence in sentences."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from turnscope.semconv import MismatchEvidence, Suspicion, diverges_in
+from turnscope.store.fates import Fate
+from turnscope_app import stories, text, words
+from turnscope_app.cards import Card
+from turnscope_app.columns import Column, Kind, Row
+
+TODO: Final[dict[str, str]] = {
+    Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy gives "
+    "a handle only to a request that continues the turn it came from: clients keep the history, reasoning included, as "
+    "it was sent, put what changes from turn to turn behind it, and take a new session id when they edit it. Empty the "
+    "prefill worker's cache afterwards.",
+    Suspicion.READ_AFTER_RELEASE: "Ask again before you rely on this answer. Then let the proxy pass "
+    "`kv_transfer_params` on whole, with `remote_blocks_expiry_time`, keep handles for 5 s less than "
+    "`decoder_kv_blocks_ttl`, and keep the hosts' clocks in step.",
+    Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a decode "
+    "worker that was restarted, and those whose time limit is over.",
+    Suspicion.DUPLICATE_HANDLE: "Ask again before you rely on this answer. Then let the proxy remove a handle when it gives "
+    "it (take, not read), under a lock that its workers share; retries and regenerations go without it.",
+    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of workers that "
+    "cannot read from each other, and set `kv_load_failure_policy` to `fail` until then.",
+}
+"""What to do about each kind."""
+EVIDENCE: Final[dict[str, str]] = {
+    MismatchEvidence.DIGESTS: "Known by digests of the tokens: the prompt differs from what was kept.",
+    MismatchEvidence.LENGTHS: "Known by lengths: the prompt is shorter than what was kept for it.",
+    MismatchEvidence.INFERRED: "Inferred: this turn goes on from another whose memory was put in the wrong place.",
+}
+
+
+def counted(rows: list[Row]) -> list[Card]:
+    """How many answers may be wrong, by kind; and, apart from them, how many there were none of."""
+    every, *kinds = rows
+    found = [
+        Card(
+            "Possibly wrong answers",
+            text.share(every["turns"], every["judged"]) if every["turns"] else "none",
+            f"{text.turns(every['turns'])} of {every['judged']:,}, in {text.sessions(every['sessions'])}: answered, with "
+            "evidence that reused memory did not belong to the prompt.",
+        )
+    ]
+    for row in kinds:
+        word = words.SUSPICIONS.get(row["kind"])
+        label, told = (word.shown, word.story) if word else (text.harmless(row["kind"]), "A newer turnscope knows.")
+        found.append(Card(label, text.count(row["turns"], "turn" if row["turns"] == 1 else "turns"), told))
+    return found
+
+
+def apart(every: Row) -> str:
+    """What is no suspicion, so that nobody looks for it here."""
+    failed = f"{text.turns(every['failed'])} of this period failed, were cancelled or are stuck"
+    compared = text.share(every["compared"], every["judged"])
+    return (
+        f"Failures are another matter: {failed}, and said so. The answers here came as if all were well. Prompts could "
+        f"be compared with what their sessions had computed for {compared} of the turns; of the others only other "
+        "evidence can tell."
+    )
+
+
+LISTED: Final = (
+    Column("session", "Session", "Its id.", value=lambda row: text.session(row["session_id"])),
+    Column("turn_index", "Turn", "Its number in the session.", Kind.COUNT, width=60),
+    Column("started_ns", "Started", "When the request came in.", Kind.TIME),
+    Column(
+        "suspicions",
+        "Suspicion",
+        "What speaks against the answer.",
+        value=lambda row: ", ".join(_kind(kind) for kind in row["suspicions"] or []),
+    ),
+    Column(
+        "suspect_tokens",
+        "Reused, maybe wrong",
+        "Of the reused part, what may be memory of other text; it saved nothing (suspect).",
+        Kind.TOKENS,
+    ),
+    Column("diverged_before", "Other text from", "Where the prompt is another one at the latest.", Kind.TOKENS),
+    Column("where", "In", "The part of the request that differs first.", value=lambda row: _where(row)),
+    Column("mismatch_evidence", "Known from", "Digests of the tokens, lengths alone, or inferred."),
+    Column("status", "Ended", "Whether the turn was answered.", Kind.WORD, vocabulary=words.STATUSES),
+    Column("model", "Model", "That was asked.", value=lambda row: text.harmless(row["model"] or "")),
+)
+
+
+def _kind(kind: str) -> str:
+    word = words.SUSPICIONS.get(kind)
+    return word.plain if word else text.harmless(kind)
+
+
+def _where(row: Row) -> str:
+    if row["diverged_role"] is None:
+        return ""
+    return text.harmless(diverges_in(row["diverged_message"], row["diverged_role"]))
+
+
+def titled(row: Row) -> str:
+    """Which turn it is."""
+    number = "A turn" if row["turn_index"] is None else f"Turn {row['turn_index']:,}"
+    return f"{number} of {text.session(row['session_id'])}"
+
+
+def evidence(row: Row) -> list[tuple[str, str]]:
+    """(what, sentence) of one turn: what speaks against its answer, where, and what it was compared with."""
+    found = []
+    for kind in row["suspicions"] or []:
+        word = words.SUSPICIONS.get(kind)
+        found.append((word.shown, word.story) if word else (text.harmless(kind), "A newer turnscope knows what it is."))
+    known = EVIDENCE.get(row["mismatch_evidence"])
+    if known:
+        found.append(("How it is known", known))
+    found.append(("Which turn", f"{titled(row)}, {text.when(row['started_ns'])}, {_served(row)}."))
+    position = _position(row)
+    if position:
+        found.append(("Where", position))
+    parted = stories.parted(row)
+    if parted:
+        found.append(("In the request", parted))
+    found.append(("Compared with", _compared(row)))
+    if row["suspect_tokens"] is not None:
+        found.append(
+            (
+                "How much",
+                f"Up to {row['suspect_tokens']:,} of its {text.count(row['prompt_tokens'], 'prompt tokens')} may be memory "
+                "of other text. None of them is counted as saved.",
+            )
+        )
+    found += _too_late(row)
+    return found
+
+
+def _served(row: Row) -> str:
+    named = [text.harmless(row[name]) for name in ("prefill_engine", "decode_engine") if row[name]]
+    return f"served by {' and '.join(named)}" if named else "by engines that were not seen"
+
+
+def _position(row: Row) -> str:
+    after, before = row["diverged_after"], row["diverged_before"]
+    if before is None and after is None:
+        return ""
+    same = "from its first token on" if not after else f"after its first {after:,} tokens"
+    if before is None:
+        return f"The prompt is known to be the same text for its first {after:,} tokens."
+    return f"The prompt goes another way {same}: at position {before:,} at the latest."
+
+
+def _compared(row: Row) -> str:
+    if row["held_engine"] is not None:
+        left = "an earlier turn" if row["held_turn_index"] is None else f"turn {row['held_turn_index']:,}"
+        if row["held_session_id"] not in (None, row["session_id"]):
+            left += f" of {text.session(row['held_session_id'])}"
+        kept = "" if row["held_tokens"] is None else f" ({row['held_tokens']:,} tokens)"
+        became = words.FATES.get(row["held_outcome"] or Fate.HELD)
+        end = f" {became.plain}." if became else ""
+        return f"What {left} left on {text.harmless(row['held_engine'])} at {text.when(row['held_started_ns'])}{kept}.{end}"
+    if row["previous_turn_id"] is not None:
+        number = "the turn before it" if row["previous_index"] is None else f"turn {row['previous_index']:,}"
+        return f"The prompt and the answer of {number}; what a decode worker kept of it is not in the store."
+    return "Nothing that is in the store any more."
+
+
+def _too_late(row: Row) -> list[tuple[str, str]]:
+    found = []
+    if row["late_by_ns"] is not None and row["late_by_ns"] > 0:
+        error = "" if not row["late_by_error_ns"] else f", give or take {text.duration(row['late_by_error_ns'])}"
+        found.append(
+            ("Too late", f"The handle was used {text.duration(row['late_by_ns'])} after its hold's end{error}.")
+        )
+    if row["held_late_notices"]:
+        found.append(
+            (
+                "Read after its end",
+                f"{row['held_late_notices']:,} readers' notices came after the blocks had been given up, the last "
+                f"{text.duration(row['held_late_notice_ns'])} after they had been kept first.",
+            )
+        )
+    return found
+
+
+def todo(row: Row) -> list[str]:
+    """What to do about it, a paragraph a kind."""
+    return [TODO[kind] for kind in row["suspicions"] or [] if kind in TODO]
+
+
+def kinds(rows: list[dict[str, Any]]) -> list[str]:
+    """The kinds that occur, the frequent first."""
+    return [row["kind"] for row in rows if row["kind"] is not None]
