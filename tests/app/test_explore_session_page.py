@@ -12,7 +12,7 @@ from tests.app.agent_session import call
 from tests.app.pages import opened, said
 from tests.store.rows import fill, span, turn
 from turnscope.cli import explore
-from turnscope_app import turn_section
+from turnscope_app import opted, turn_section
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,14 @@ def test_a_turn_links_to_its_trace_where_somebody_said_where_traces_are(
     monkeypatch.setenv(turn_section.TRACE_LINK_VARIABLE, "javascript:alert({trace_id})")
     assert _links(opened("session", store, monkeypatch, id="one-turn")) == []
     assert turn_section.TRACE_LINK_VARIABLE == explore.TRACE_LINK_VARIABLE
+
+
+def test_an_applications_own_label_and_link_stand_on_its_session(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(opted.LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
+    monkeypatch.setenv(opted.LINKS_VARIABLE, '{"desk": "https://traces.example/{session}"}')
+    at = opened("session", store, monkeypatch, id="desk-agent")
+    assert at.title[0].value == r"Ticket desk\-agent"
+    assert "https://traces.example/desk-agent" in _links(at)
 
 
 def test_4000_turns_come_a_hundred_at_a_time_and_a_link_to_one_opens_its_page(
