@@ -173,7 +173,7 @@ def test_the_ceiling_says_when_reuse_would_not_help_or_nobody_knows(rows: Rows, 
 def test_what_is_inferred_or_unknown_is_said(tmp_path: Path) -> None:
     assert session_answer.doubts(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary) == []
     inferred, *_ = session_answer.doubts(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
-    assert inferred.startswith("over 99 % of the time is inferred")
+    assert inferred.startswith("Of its time over 99 % is inferred")
     (dark, between) = session_answer.doubts(whole(tmp_path / "3", [turn(1), turn(9)], "s1").summary)
     assert "whose first word nobody timed" in dark
     assert "it takes the proxy's hook, or the agent's spans" in between
