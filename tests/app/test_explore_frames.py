@@ -14,6 +14,7 @@ from tests.app import sample
 from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
 from turnscope.store import StoreReader
+from turnscope.store.summaries import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import read
 from turnscope_app import cards, charts, columns, fields, frames, stories, words
@@ -39,6 +40,10 @@ def _turns(tmp_path: Path, *rows: Turn | HoldRecord) -> tuple[pa.Table, pa.Table
         reader.close()
 
 
+def _listed(reader: StoreReader) -> pa.Table:
+    return reader.listed(fresh=fresh(reader, NOON, 100)[0]).table
+
+
 def _row(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = dict.fromkeys(Turn.__struct_fields__)
     base |= {"suspicions": [], "status": "ok", "reason": "none", "hold_seen": False, "hold_fate": None}
@@ -48,7 +53,7 @@ def _row(**changes: Any) -> dict[str, Any]:
 
 def test_every_column_of_a_frame_has_a_heading_and_a_help(reader: StoreReader) -> None:
     made = (
-        (columns.SESSIONS, frames.sessions(reader.sessions().table)),
+        (columns.SESSIONS, frames.sessions(_listed(reader))),
         (fields.TURNS, frames.turns(reader.turns("coding-agent-7f3a").table.to_pylist(), list(range(1, 7)))),
     )
     for shown, frame in made:
@@ -76,7 +81,7 @@ def test_every_field_of_a_turn_is_shown_or_says_why_not(reader: StoreReader) -> 
 
 
 def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
-    frame = frames.sessions(reader.sessions().table).set_index("session")
+    frame = frames.sessions(_listed(reader)).set_index("session")
     row = frame.loc["support-chat-4711"]
     assert (row["turns"], row["prompt_tokens"], row["fetched_tokens"]) == (4, 4682, 2999)
     assert row["reused"] == pytest.approx(100 * 2999 / 4682)
