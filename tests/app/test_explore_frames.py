@@ -14,7 +14,7 @@ from tests.app import sample
 from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
 from turnscope.store import StoreReader
-from turnscope.store.summaries import fresh
+from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import read
 from turnscope_app import cards, charts, columns, fields, frames, stories, words

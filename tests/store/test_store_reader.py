@@ -16,7 +16,7 @@ from turnscope.store.queries import SessionFilter
 from turnscope.store.reader import Page
 from turnscope.store.schema import TURNS
 from turnscope.store.session_queries import SummaryFilter, SummarySort
-from turnscope.store.summaries import fresh
+from turnscope.store.summing import fresh
 
 MS = 1_000_000
 
