@@ -17,7 +17,7 @@ from turnscope.store import StoreReader
 from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import read
-from turnscope_app import cards, charts, columns, fields, frames, stories, words
+from turnscope_app import about_frames, cards, charts, columns, fields, frames, stories, words
 
 MS = 1_000_000
 
@@ -196,7 +196,7 @@ def test_the_vocabulary_lists_every_word_the_frequent_first() -> None:
 
 def test_coverage_says_why_turns_lack_a_measurement_only_where_some_do() -> None:
     def row(**sums: int) -> list[str]:
-        frame = frames.coverage(Totals(turns=4, **sums), Counts()).set_index("What")
+        frame = about_frames.coverage(Totals(turns=4, **sums), Counts()).set_index("What")
         return frame.loc["Computed tokens split into again and new"].tolist()
 
     nothing, some, everything = row(), row(split_turns=3), row(split_turns=4)
@@ -207,7 +207,7 @@ def test_coverage_says_why_turns_lack_a_measurement_only_where_some_do() -> None
 
 
 def test_coverage_of_an_empty_store_has_no_shares() -> None:
-    assert set(frames.coverage(Totals(), Counts())["Turns that have it"]) == {"0"}
+    assert set(about_frames.coverage(Totals(), Counts())["Turns that have it"]) == {"0"}
 
 
 # --- cards ----------------------------------------------------------------------------------------
