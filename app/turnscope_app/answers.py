@@ -58,12 +58,17 @@ def repeated(figures: Figures) -> str:
     whole = figures.prompt_tokens or 0
     if not tokens:
         return f"**No input was read twice** where it could be judged ({_judged(figures)})."
-    took = figures.free_ns
     some = "At least " if figures.unjudged_turns else ""
-    return (
+    said = (
         f"**{some}{text.share(tokens, whole)} of the input was read again** although it had been read before "
-        f"({tokens:,} tokens, recomputed): that took {text.share(took, figures.wall_ns)} of session time, of which "
-        f"fetching it back could have saved {text.share(figures.fetched_ns or 0, took)}."
+        f"({tokens:,} tokens, recomputed)"
+    )
+    took = figures.free_ns
+    if not took:
+        return f"{said}. What that cost is unknown: no engine was measured often enough."
+    return (
+        f"{said}: that took {text.share(took, figures.wall_ns)} of session time, of which fetching it back could have "
+        f"saved {text.share(figures.fetched_ns or 0, took)}."
     )
 
 

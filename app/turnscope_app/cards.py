@@ -106,7 +106,7 @@ def reuse(figures: Figures) -> list[Card]:
         ),
         Card(
             "Saved at best",
-            text.share(figures.fetched_ns, figures.wall_ns),
+            text.share(None if is_known(figures) is Reuse.UNKNOWN else figures.fetched_ns, figures.wall_ns),
             "How much shorter all sessions would be, had what was computed again been fetched back: between "
             f"{text.duration(figures.fetched_low_ns)} and {text.duration(figures.fetched_high_ns)}. Judged for "
             f"{figures.judged_turns:,} of {text.turns(figures.turns)}.",
