@@ -43,8 +43,8 @@ def test_nothing_is_said_of_no_data_but_that_it_is_unknown() -> None:
         ),
         (
             {"recomputed_tokens": 9, "prompt_tokens": 100, "unjudged_turns": 1},
-            "**At least 9 % of the input was read again** although it had been read before (9 tokens, recomputed). What "
-            "that cost is unknown",
+            "**At least 9 % of the input was read again** although it had been read before (9 tokens, recomputed). "
+            "What that cost is unknown",
         ),
     ],
 )
