@@ -93,6 +93,7 @@ def _known(part: Part, figures: Figures) -> str:
 
 def reuse(figures: Figures) -> list[Card]:
     """What is known of a period's reuse."""
+    spared = None if verdict.reuse(figures) is verdict.Reuse.UNKNOWN else figures.fetched_ns
     return [
         Card(
             "Input reused",

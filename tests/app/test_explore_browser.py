@@ -210,7 +210,7 @@ def test_every_page_is_drawn_in_light_and_dark(browser: Browser, address: str, s
         visit.shoot(f"{name}-{scheme}")
         assert visit.page.locator("[data-testid=stException]").count() == 0
         charts = visit.page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count()
-        assert (charts > 0) == (path == "/" or path.startswith("/session?"))
+        assert (charts > 0) == (path == "/" or path.startswith("/session?id="))
 
 
 _CUT = """() => {
