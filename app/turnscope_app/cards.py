@@ -108,9 +108,7 @@ def reuse(figures: Figures) -> list[Card]:
         ),
         Card(
             "Saved at best",
-            text.share(
-                None if verdict.reuse(figures) is verdict.Reuse.UNKNOWN else figures.fetched_ns, figures.wall_ns
-            ),
+            text.share(spared, figures.wall_ns),
             "How much shorter all sessions would be, had what was computed again been fetched back: between "
             f"{text.duration(figures.fetched_low_ns)} and {text.duration(figures.fetched_high_ns)}. Judged for "
             f"{figures.judged_turns:,} of {text.turns(figures.turns)}.",
