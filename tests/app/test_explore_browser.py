@@ -157,7 +157,7 @@ def test_a_table_can_be_taken_away(browser: Browser, address: str) -> None:
     visit.open(f"{address}/sessions")
     visit.settle()
     with visit.page.expect_download() as told:
-        visit.page.get_by_test_id("stDownloadButton").get_by_text("CSV").click()
+        visit.page.get_by_role("button", name="CSV", exact=True).click()
     assert told.value.suggested_filename == "turnscope-sessions.csv"
     lines = Path(told.value.path()).read_text().splitlines()
     assert lines[0].startswith("session_id,")
