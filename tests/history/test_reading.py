@@ -27,6 +27,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so low that every text of some length meets them all."""
     monkeypatch.setattr(reading, "LONG", 8)
     monkeypatch.setattr(reading, "WINDOW", 32)
+    monkeypatch.setattr(reading, "_IDS", 24)
     monkeypatch.setattr(reading, "_SHORT", 0)
 
 
@@ -79,7 +80,7 @@ BODIES = st.fixed_dictionaries(
     optional={
         "tools": TOOLS,
         "system": TEXTS,
-        "prompt": TEXTS | st.lists(TEXTS, max_size=2),
+        "prompt": TEXTS | st.lists(TEXTS, max_size=2) | st.lists(st.integers(0, 200_000), max_size=30),
         "input": TEXTS,
         "chat_template_kwargs": st.dictionaries(TEXTS, TEXTS),
         "temperature": st.floats(0, 2),
@@ -134,6 +135,21 @@ def test_no_more_of_a_text_than_a_window_is_decoded_at_once(text: str, ascii_onl
     assert "".join(windows) == text
     assert max(len(window) for window in windows) <= reading.WINDOW
     assert len(pauses) >= 2 * len(body) // reading.WINDOW - 4, "once to find its end, once to decode it"
+
+
+@pytest.mark.parametrize("blanks", ["", " " * 99])
+def test_token_ids_with_any_blanks_between_them_are_a_line_each(blanks: str) -> None:
+    body = {"prompt": [1, 2, 3]}
+    assert whole(Reading(json.dumps(body).replace(",", f",{blanks}").encode())) == [*pieces(body)]
+
+
+def test_token_ids_are_decoded_a_few_at_a_time() -> None:
+    body = {"prompt": [*range(99_000, 99_100)]}
+    found = Reading(json.dumps(body).encode())
+    (piece,) = pieces(found.fields())
+    windows = [*found.windows(piece.texts[0].text)]
+    assert max(window.count("\n") for window in windows) <= 4
+    assert whole(Reading(json.dumps(body).encode())) == [*pieces(body)]
 
 
 def test_a_text_that_is_none_is_found_out_when_it_is_decoded() -> None:

@@ -15,15 +15,20 @@ from typing import Any, Final
 
 import msgspec
 
+from turnscope.history.pieces import PROMPT
+
 LONG: Final = 512
 """Bytes of a text, as it is encoded, that is left where it stands."""
 WINDOW: Final = 8_192
 """Bytes that are looked at, or decoded, without a pause."""
+_IDS: Final = 1_024
+"""Bytes of a list of token ids that are decoded without one: each makes an object and a line."""
 _SHORT: Final = 4_096
 """Bytes of a body that is decoded as a whole."""
 _SPLIT: Final = frozenset(("messages", "input", "tools", "functions"))
 """Fields whose entries are decoded one by one."""
 
+_ID: Final = re.compile(rb"[0-9, \t\n\r]*+")
 _BLANKS: Final = re.compile(rb"[ \t\n\r]*")
 _BRACKET: Final = re.compile(rb'["{}\[\]]')
 _SCALAR: Final = re.compile(rb"[^\s,\]}]+")
@@ -47,6 +52,7 @@ class Reading:
         self._pause = pause
         self._at = 0
         self._spans: list[tuple[int, int]] = []
+        self._ids: tuple[int, int] | None = None
         self._mark = f"<{secrets.token_hex(16)} "
         """A mark's beginning, which nobody's text has in it; the text's number and ``>`` follow."""
 
@@ -64,12 +70,25 @@ class Reading:
             yield after
 
     def _decoded(self, start: int, end: int) -> Iterator[str]:
+        if (start, end) == self._ids:
+            yield from self._lines(start, end)
+            return
         while start < end:
             raw = self._body[start : min(start + WINDOW, end)]
             if start + WINDOW < end:
                 raw = raw[: whole_units(raw)]
             start += len(raw)
             yield msgspec.json.decode(b'"%b"' % raw, type=str)
+            self._pause()
+
+    def _lines(self, start: int, end: int) -> Iterator[str]:
+        while start < end:
+            stop = self._body.rfind(b",", start, start + _IDS) if end - start > _IDS else end
+            if stop < 0:  # blanks, and many of them
+                stop = end
+            ids = msgspec.json.decode(b"[%b]" % self._body[start:stop], type=list[int])
+            yield "".join(f"{token}\n" for token in ids)
+            start = stop + 1
             self._pause()
 
     # --- the fields -----------------------------------------------------------------------------------
@@ -84,10 +103,32 @@ class Reading:
                 self._expect(b",")
             key = msgspec.json.decode(self._raw(), type=str)
             self._expect(b":")
-            found[key] = list(self._entries()) if key in _SPLIT and self._next() == b"[" else msgspec.Raw(self._raw())
+            found[key] = self._field(key)
         if self._next():
             raise msgspec.DecodeError("more than one value")
         return found
+
+    def _field(self, key: str) -> msgspec.Raw | list[msgspec.Raw]:
+        if self._next() == b"[":
+            if key in _SPLIT:
+                return list(self._entries())
+            if key == PROMPT and self._took_ids():
+                return msgspec.Raw(f'"{self._mark}{len(self._spans) - 1}>"'.encode())
+        return msgspec.Raw(self._raw())
+
+    def _took_ids(self) -> bool:
+        """Whether a long list of nothing but token ids comes next. It becomes a text, of one id a line, as pieces have
+        it."""
+        start = end = self._at + 1
+        while (found := _ID.match(self._body, end, end + WINDOW)) is not None and found.end() > end:
+            end = found.end()
+            self._pause()
+        if self._body[end : end + 1] != b"]" or end - start < LONG:
+            return False
+        self._at = end + 1
+        self._ids = (start, end)
+        self._spans.append(self._ids)
+        return True
 
     def _entries(self) -> Iterator[msgspec.Raw]:
         self._expect(b"[")
