@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from alerts.build import alerts
+from alerts.groups import alerts
 from live.conversations import FIRST, NONE, Act, Conversation, Groups
 
 NO_HANDLES: Final = ("--handle-ttl", "0")
