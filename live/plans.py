@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from live import agent, foreign, remedies, troubles
+from live import agent, foreign, remedies, savings, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
 from live.fronts import Front
-from live.stage import Stage
+from live.sidecar import wait_quiet
+from live.stage import MARGIN_S, Stage
 
 SEED = 7
 SEEDS = range(20)
@@ -51,6 +52,13 @@ class Plan:
 
 def _conversations(stage: Stage) -> None:
     stage.hold(conversations())
+
+
+def _savings(stage: Stage) -> None:
+    stage.say(f"{stage.config.name}: {savings.LEARNING + savings.TRIALS} sessions, each without reuse and with it")
+    stage.hold(savings.sessions(SEED))
+    # They follow each other so closely that there is always one in the last heartbeats.
+    wait_quiet(stage.sidecar, seconds=MARGIN_S, say=stage.say, while_held=True)
 
 
 def _router(stage: Stage) -> None:
@@ -101,7 +109,7 @@ LATE = ("TurnscopeReadsDeclined", "TurnscopeReadAfterRelease")
 
 # Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline.
 PLANS = (
-    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations),)),
+    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations), Phase(_savings))),
     Plan(PairConfig("cached", 1, prefix_caching=True), (Phase(_conversations),)),
     Plan(
         PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from live import agent_verdict, foreign, kept, overview, remedies, trials
+from live import agent_verdict, foreign, kept, overview, remedies, savings, trials
 from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
@@ -17,6 +17,7 @@ from live.expected import Facts, Moment
 from live.fronts import Front
 from live.prometheus import Prometheus
 from live.remedies import Calmed
+from live.savings import Saving
 from live.trials import Done
 from live.unknown import Share, unexplained, unknown_of
 from live.verdict import Row, Verdict, judge
@@ -43,6 +44,8 @@ class Result:
     """Configurations that were watched until D held nothing more."""
     scripted: list[Session] = field(default_factory=list)
     """Sessions of the scripted agent, as it timed itself."""
+    saved: list[Saving] = field(default_factory=list)
+    """What reuse spared, against what was predicted."""
     trials: list[Done] = field(default_factory=list)
     """What was done with network cards made of files."""
     views: dict[str, list[Row]] = field(default_factory=dict)
@@ -89,11 +92,12 @@ class Result:
 
     @property
     def known(self) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
-        """Turns and spans of the scripted sessions, by session."""
-        if not self.scripted:
+        """Turns and spans of the scripted sessions, and of those that savings are predicted of, by session."""
+        names = [session.session_id for session in self.scripted] + savings.predicted(self.truth)
+        if not names:
             return {}
         with contextlib.closing(StoreReader(str(self.store))) as reader:
-            return reader.known([session.session_id for session in self.scripted])
+            return reader.known(names)
 
     def ask(self, prometheus: Prometheus, stored: Sequence[Row]) -> None:
         """Ask the Prometheus that has scraped the run for every panel, and for alerts around their remedies."""
@@ -117,6 +121,9 @@ class Result:
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
         self.verdict.problems += [*self.shown_wrongly, *self.not_calmed]
-        self.verdict.problems += agent_verdict.judge(self.scripted, self.known)
+        known = self.known
+        self.verdict.problems += agent_verdict.judge(self.scripted, known)
+        self.saved = savings.trials(self.truth, known)
+        self.verdict.problems += savings.judge(self.saved)
         self.stored_unknown = unknown_of(hooked, self.scripted, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)

@@ -17,7 +17,7 @@ from types import FrameType
 
 import msgspec
 
-from live import leaks, router_setup, setup, unknown
+from live import leaks, router_setup, savings, setup, unknown
 from live.cards import running_cards
 from live.engines import LiveError, running_pair
 from live.expected import Moment
@@ -210,6 +210,8 @@ def _summary(result: Result) -> str:
     lines += [f"where both hooks told, {unknown.total(result.stored_unknown.values())}"]
     if result.trials:
         lines += [f"{len(result.trials)} trials with network cards, seen with both engines on their node and with one"]
+    if result.saved:
+        lines += ["what reuse spared, in ms, against what was predicted without it:", savings.table(result.saved)]
     lines += [f"{len(verdict.problems)} things not as they were done"]
     if verdict.too_slow:
         lines += [f"{verdict.too_slow} turns came later than D holds: this machine is too slow to judge their reason"]

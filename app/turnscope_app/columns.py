@@ -88,9 +88,9 @@ def written(row: Row, column: Column) -> str:
         case Kind.YES_NO:
             return "yes" if found else "no"
         case Kind.WORD:
-            return words.shown(column.vocabulary, found) or column.absent
+            return text.worded(column.vocabulary, found) or column.absent
         case Kind.WORDS:
-            return ", ".join(words.shown(column.vocabulary, one) or one for one in found)
+            return ", ".join(text.worded(column.vocabulary, one) or "" for one in found)
         case _:
             return text.harmless(str(found))
 

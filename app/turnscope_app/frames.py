@@ -39,7 +39,7 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
     if kind is Kind.LIST:
         return [v or [] for v in values]
     if kind is Kind.WORD:
-        values = [words.shown(column.vocabulary, v) for v in values]
+        values = [text.worded(column.vocabulary, v) for v in values]
     return pd.Series(values, dtype="str")
 
 

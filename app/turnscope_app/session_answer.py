@@ -104,12 +104,12 @@ def doubts(summary: SessionSummary) -> list[str]:
     whole, between = summary.wall_ns, summary.unknown_ns - summary.unknown_model_call_ns
     if summary.inferred_ns:
         out.append(
-            f"{text.share(summary.inferred_ns, whole)} of the time is inferred from what came before and after it. "
+            f"Of its time {text.share(summary.inferred_ns, whole)} is inferred from what came before and after it. "
             "Waits told so are upper bounds: the application's own work is in them."
         )
     if summary.unknown_model_call_ns:
         out.append(
-            f"{text.share(summary.unknown_model_call_ns, whole)} was in model calls whose first word nobody timed: how "
+            f"Of its time {text.share(summary.unknown_model_call_ns, whole)} was in model calls whose first word nobody timed: how "
             "much of it was reading and how much writing is not known."
         )
     if between:
@@ -117,7 +117,7 @@ def doubts(summary: SessionSummary) -> list[str]:
         why = (
             "neither requests nor the agent's spans tell" if seen else "it takes the proxy's hook, or the agent's spans"
         )
-        out.append(f"{text.share(between, whole)} of the time is unknown: {why}.")
+        out.append(f"Of its time {text.share(between, whole)} is unknown: {why}.")
     return out
 
 

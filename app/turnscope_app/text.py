@@ -6,11 +6,11 @@ import datetime as dt
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from turnscope.shipped import EXPLORER
-from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED
+from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED, Word, shown
 
 _LONGEST: Final = 80
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
@@ -116,6 +116,12 @@ def named(applications: Sequence[str], agents: Sequence[str], session_id: str | 
     """A session by what people call it: application and agent first, its id last."""
     names = [harmless(name, 40) for name in (*applications[:1], *agents[:1])]
     return " · ".join([*names, session(session_id)])
+
+
+def worded(vocabulary: Mapping[str, Word], value: str | None) -> str | None:
+    """The words for a value of a closed vocabulary; one that is not in it, of a newer turnscope, is made harmless."""
+    said = shown(vocabulary, value)
+    return said if said is None or value in vocabulary else harmless(said)
 
 
 def harmless(foreign: str, longest: int = _LONGEST) -> str:

@@ -77,7 +77,7 @@ def test_many_turns_with_one_obstacle_are_told_together_and_lead_to_the_costlies
     rows = found.turns.select(session_story.READS).to_pylist()
     lines, more = session_story.lines(rows, numbers(found), found.segments)
     assert [line.said.split(",")[0] for line in lines] == [
-        "196 turns (2",
+        "196 turns (1",
         "4 turns (50",
     ]
     assert (lines[1].turn, more) == (200, 0)
@@ -111,7 +111,7 @@ def test_what_computing_cost_is_not_made_up(tmp_path: Path) -> None:
 
 def test_an_obstacle_that_cost_nothing_is_not_told(tmp_path: Path) -> None:
     rows = [*call(1, 0, 2, 0.5, kept=None), *call(2, 4, 6, 0.5, (0, 0, 0, 900), kept=None, reason="handle_not_given")]
-    assert not any("turn 2 " in line.lower() for line in story(whole(tmp_path, rows, "desk-agent")))
+    assert not any(line.startswith("Turn 2 ") for line in story(whole(tmp_path, rows, "desk-agent")))
 
 
 def test_a_fetch_that_lost_time_says_so(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_ceiling_says_when_reuse_would_not_help_or_nobody_knows(rows: Rows, 
 def test_what_is_inferred_or_unknown_is_said(tmp_path: Path) -> None:
     assert session_answer.doubts(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary) == []
     inferred, *_ = session_answer.doubts(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
-    assert inferred.startswith("over 99 % of the time is inferred")
+    assert inferred.startswith("Of its time over 99 % is inferred")
     (dark, between) = session_answer.doubts(whole(tmp_path / "3", [turn(1), turn(9)], "s1").summary)
     assert "whose first word nobody timed" in dark
     assert "it takes the proxy's hook, or the agent's spans" in between

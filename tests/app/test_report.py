@@ -51,7 +51,7 @@ class Page(HTMLParser):
         if self._inside == "style":
             self.style += data
         else:
-            self.said += data
+            self.said += f" {data}"
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from turnscope_app import (
     charts,
     controls,
     data,
+    opted,
     pages,
     part_charts,
     report,
@@ -48,8 +49,11 @@ st.page_link(
     icon=":material/arrow_back:",
     query_params=st.session_state.get(pages.BACK, {}),
 )
-title = text.session(None) if whole is None else text.named(whole.summary.applications, (), session_id)
-st.title(text.escaped(title), anchor=False)
+applications = whole.summary.applications if whole is not None else []
+label = opted.label(opted.templates(opted.LABELS_VARIABLE), applications, session_id)
+st.title(
+    text.escaped(text.harmless(label) if label else text.named(applications, (), session_id or None)), anchor=False
+)
 with st.container(horizontal=True, vertical_alignment="center"):
     controls.copy_link(page="session")
     if whole is not None:
@@ -63,6 +67,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
             icon=":material/description:",
             help="This session as one HTML file that needs no network, to send or to print.",
         )
+    link = opted.link(opted.templates(opted.LINKS_VARIABLE), applications, session_id)
+    if link is not None:
+        st.link_button("In its own trace tool", link, icon=":material/open_in_new:")
 if whole is None:
     turn_section.without_session(store)
     st.stop()
