@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Page, Panel, Query, Row
+from dashboards.panels import Page, Panel, Query, Row, sessions_with
 from dashboards.queries import UP, increase, now, positive, quantile, rate, series, share
 
 ON: Final = Row(
@@ -50,7 +50,7 @@ USED: Final = Row(
             queries=(Query(increase("turnscope_turns_total")),),
             view="figure",
             width=6,
-            explorer="sessions_sort=Latest+activity",
+            explorer=sessions_with(sort="Latest activity"),
         ),
         Panel(
             title="Turns that fetched back from D",
@@ -60,7 +60,7 @@ USED: Final = Row(
             queries=(Query(increase("turnscope_turns_total", path='=~"reverse_fetch|mixed"')),),
             view="figure",
             width=6,
-            explorer="sessions_path=reverse_fetch",
+            explorer=sessions_with(path="reverse_fetch"),
         ),
         Panel(
             title="Prompt tokens fetched back",
@@ -160,7 +160,7 @@ SAFE: Final = Row(
                 "TurnscopeHandleReused",
                 "TurnscopeAnsweredAfterFailedLoad",
             ),
-            explorer="sessions_check=Possibly+wrong",
+            explorer=sessions_with(check="Possibly wrong"),
         ),
         Panel(
             title="Suspicions withdrawn",
@@ -198,7 +198,7 @@ SAFE: Final = Row(
             queries=(Query(increase("turnscope_suspicions_total", "engine"), "{{engine}}"),),
             view="bars",
             width=12,
-            explorer="sessions_check=Possibly+wrong",
+            explorer=sessions_with(check="Possibly wrong"),
         ),
         Panel(
             title="Turns by how they ended",
@@ -207,7 +207,7 @@ SAFE: Final = Row(
             queries=(Query(increase("turnscope_turns_ended_total", "status"), "{{status}}"),),
             view="figure",
             width=12,
-            explorer="sessions_check=Not+answered",
+            explorer=sessions_with(check="Not answered"),
         ),
     ),
 )

@@ -302,7 +302,12 @@ def alerts_page() -> str:
         "can reach the explorer, or you serve `alerts/runbooks/` yourself, write the rules and dashboards out with "
         "`turnscope assets DIR --runbooks URL`: the address up to the file's name, such as "
         "`https://wiki.example/runbooks/`.\n\n"
-        "`deploy/alertmanager.yml` has the routes, and says what is silent while its cause is told.\n"
+        "`deploy/alertmanager.yml` has the routes, and says what is silent while its cause is told.\n\n"
+        "`make live` does on a real pair what runbooks say first, and sees the alert fire before and be quiet "
+        "meanwhile: a proxy that keeps no handles (TurnscopeKvMismatch, TurnscopeReadAfterRelease, "
+        "TurnscopeHandleReused, TurnscopeReadsDeclined, TurnscopeTurnsStuck), one that forgets them early "
+        "(TurnscopeReadsDeclined, TurnscopeReadAfterRelease), and one that gives up a prefill and asks again without "
+        "the handle (its client is answered, and the stuck request is gone).\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")

@@ -40,11 +40,14 @@ class RunningFront:
 
 
 @contextlib.contextmanager
-def running_front(front: Front, pair: Pair, log: Path, *, endpoint: str | None) -> Iterator[RunningFront]:
-    """Start it in front of ``pair``. ``endpoint`` is where a hook sends; None: there is none."""
+def running_front(
+    front: Front, pair: Pair, log: Path, *, endpoint: str | None, options: tuple[str, ...] = ()
+) -> Iterator[RunningFront]:
+    """Start it in front of ``pair``. ``endpoint`` is where a hook sends; None: there is none. ``options`` are for a
+    proxy of ours."""
     (port,) = free_ports(1)
     environment = {"TURNSCOPE_ENDPOINT": endpoint} if endpoint and front is Front.HOOKED else {}
-    process = start(_command(front, pair, port, hooked=bool(environment)), log, environment)
+    process = start([*_command(front, pair, port, hooked=bool(environment)), *options], log, environment)
     try:
         url = f"http://127.0.0.1:{port}"
         wait_ready(f"{url}/health", alive(f"the {front} proxy", process, log), seconds=START_SECONDS)

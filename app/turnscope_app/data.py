@@ -15,7 +15,7 @@ import streamlit as st
 from turnscope.model import Figures, Period, SessionSummary
 from turnscope.store import StoreReader
 from turnscope.store.session_queries import SummaryFilter, SummarySort
-from turnscope.store.summaries import fresh
+from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import Whole, read
 

@@ -336,3 +336,14 @@ def test_durations_are_read_at_a_glance(ns: int | None, shown: str) -> None:
 
 def test_a_share_is_none_or_all_only_where_it_is() -> None:
     assert [share(part, 1000) for part in (0, 1, 500, 999, 1000)] == ["0%", "<1%", "50%", ">99%", "100%"]
+
+
+def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
+    shown = words(run(show, "spans-only", "--store", str(store)))
+    assert "It has 1 turns and spans, more than the 0 that are taken apart at once" in shown
+    assert "Whether reuse could shorten it is not known, since it was not taken apart." in shown
+    listed = json.loads(run(sessions, "--store", str(store), "--json", "--text", "spans-only"))["sessions"]
+    assert [(one["too_large"], one["unknown_ns"]) for one in listed] == [(True, 700 * MS)]

@@ -129,8 +129,8 @@ def test_runbooks_that_panels_lead_to_are_there() -> None:
 
 
 EXPLORERS = {
-    "sessions_path": words.PATHS,
-    "sessions_reason": words.REASONS,
+    "sessions_path": {word.shown for word in words.PATHS.values()},
+    "sessions_reason": {word.shown for word in words.REASONS.values()},
     "sessions_sort": filters.SORTS,
     "sessions_check": filters.CHECKS,
 }

@@ -17,8 +17,8 @@ import pytest
 from dashboards.reading import filled, targets, variables
 from live import overview
 from live.engines import PairConfig
+from live.expected import Facts, Moment
 from live.fronts import Front
-from live.overview import Facts, Moment
 from live.prometheus import Prometheus, running_prometheus
 from tests.dashboards import golden
 from tests.dashboards.golden import Scenario
@@ -146,6 +146,23 @@ def test_the_overview_shows_what_engines_and_client_had_counted_themselves(prome
     reasons = prometheus.figures("overview.json", "Why there was no (more) fetch")
     assert sum(reasons.values()) == COUNTERS["turns"] - fetching
     assert prometheus.figures("overview.json", "Turns that stand still now")["stuck"] == 0
+
+
+@pytest.mark.timeout(600)
+def test_the_time_of_sessions_is_that_of_the_sessions_at_rest_and_all_of_it(prometheus: Answers) -> None:
+    named = {turn.session_id for turn in prometheus.times.turns if turn.session_id}
+    assert prometheus.figures("sessions.json", "Sessions that came to rest") == {"": len(named)}
+    spans = [
+        (min(turn.started_ns for turn in its), max(turn.ended_ns or turn.started_ns for turn in its))
+        for name in named
+        for its in [[turn for turn in prometheus.times.turns if turn.session_id == name]]
+    ]
+    parts = prometheus.figures("sessions.json", "Time of sessions by what it was spent on")
+    assert sum(parts.values()) == pytest.approx(sum(end - begin for begin, end in spans) / 1e9)
+    shares = prometheus.figures("sessions.json", "Share of sessions' time by how it is known")
+    assert sum(shares.values()) == pytest.approx(1)
+    tasks = prometheus.figures("sessions.json", "Tasks by how they ended")
+    assert tasks["completed"] > tasks["failed"] > 0
 
 
 @pytest.mark.timeout(600)

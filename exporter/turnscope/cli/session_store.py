@@ -13,7 +13,7 @@ from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
 from turnscope.model import shown
-from turnscope.store import StoreError, StoreReader, summaries
+from turnscope.store import StoreError, StoreReader, summing
 from turnscope.store.session_queries import SummaryFilter
 
 FRESH: Final = 200
@@ -51,7 +51,7 @@ def found_id(reader: StoreReader, wanted: str) -> str:
     """``wanted`` if it is a session's id, else the only id that contains it; raises ``Sorry`` where there is none."""
     if reader.turns(wanted, limit=1).total or reader.spans(wanted, limit=1).total:
         return wanted
-    newer, _ = summaries.fresh(reader, time.time_ns(), FRESH)
+    newer, _ = summing.fresh(reader, time.time_ns(), FRESH)
     alike, total = reader.summaries(SummaryFilter(text=wanted), limit=ALIKE, fresh=newer)
     if total != 1:
         names = ", ".join(shown(one.session_id) for one in alike)

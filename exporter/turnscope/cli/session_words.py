@@ -12,6 +12,7 @@ from rich.text import Text
 
 from turnscope.model import Ceiling, SessionSummary
 from turnscope.semconv import Part
+from turnscope.store import summing
 from turnscope.store.session_queries import SessionSums
 
 
@@ -130,6 +131,8 @@ def legend() -> Columns:
 def ceiling_sentence(summary: SessionSummary) -> str:
     """The most that reuse could give this session, in plain words."""
     found, wall = summary.ceiling, summary.wall_ns
+    if summary.too_large:
+        return "Whether reuse could shorten it is not known, since it was not taken apart."
     if not summary.turns:
         return (
             "Whether reuse could shorten it is not known: none of its model calls passed engines that are watched here."
@@ -205,6 +208,12 @@ def _longest(part: Part) -> str:
 
 def evidence_sentences(summary: SessionSummary) -> list[str]:
     """What is not measured, and what would measure it."""
+    if summary.too_large:
+        return [
+            f"It has {summary.turns + summary.spans:,} turns and spans, more than the {summing.MOST_ROWS:,} that are "
+            "taken apart at once: where its time went is not told. An agent whose runs have sessions of their own, or "
+            "that sends fewer spans, is shown whole."
+        ]
     out = []
     if summary.inferred_ns:
         parts = [

@@ -19,7 +19,7 @@ from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
 from turnscope.model import SessionSummary, shown
 from turnscope.semconv import Part, Path, Reason, Status, Suspicion, TaskOutcome, Transport
-from turnscope.store import summaries
+from turnscope.store import summing
 from turnscope.store.queries import SessionFilter
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 
@@ -260,7 +260,7 @@ def sessions(
     )
     count = int(arguments.number("--limit", limit, 1, 100_000))
     with opened(store) as reader:
-        newer, left = summaries.fresh(reader, time.time_ns(), FRESH)
+        newer, left = summing.fresh(reader, time.time_ns(), FRESH)
         found, total = reader.summaries(
             where, sort=_SORTS[sort.value], descending=not ascending, limit=count, fresh=newer
         )

@@ -20,12 +20,15 @@ from turnscope.measures.forest import newest
 from turnscope.measures.sessions import Session, summarise
 from turnscope.model import AgentSpan, SessionSummary, Task, Turn, shown
 from turnscope.semconv import Part, Status
-from turnscope.store import StoreReader
+from turnscope.store import StoreReader, summing
 
 
 def find(reader: StoreReader, wanted: str) -> tuple[Session, list[Turn], list[AgentSpan]]:
     """The session with this id, or the only one whose id contains it; raises ``Sorry`` where there is none."""
     session_id = found_id(reader, wanted)
+    large = summing.large(reader, session_id, time.time_ns())
+    if large is not None:
+        return large, [], []
     turns, spans = reader.known([session_id]).get(session_id, ([], []))
     session = summarise(session_id, turns, spans, revision=time.time_ns())
     if session is None:

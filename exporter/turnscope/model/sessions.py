@@ -131,6 +131,8 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     session_id: str
     revision: int = 1
     """Unix nanoseconds of when it was worked out: the newest is the truth."""
+    too_large: bool = False
+    """It has more turns and spans than are taken apart at once: all of its time is unknown then."""
     counted_until_ns: int | None = None
     """Unix nanoseconds up to which the metrics have its time; 0: they are to have it and do not yet; None: they never
     will, of an imported session."""

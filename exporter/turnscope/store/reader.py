@@ -18,7 +18,7 @@ from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
 from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
 from turnscope.store.scope import Scope
-from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
+from turnscope.store.session_queries import Latency, SessionSums, Size, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
@@ -205,6 +205,13 @@ class StoreReader:
             found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
 
+    def sizes(self, session_ids: list[str]) -> list[Size]:
+        """How much is known of some sessions. One of which nothing is known is missing."""
+        if not session_ids:
+            return []
+        rows = self._ask(lambda s: session_queries.sizes(s, session_ids)).to_pylist()
+        return [_struct(row, Size) for row in rows]
+
     def left_by(self, turn_ids: list[str], span_keys: list[str]) -> list[str]:
         """Sessions that any revision of these turns and spans was of."""
         table = self._ask(lambda s: session_queries.left_by(s, turn_ids, span_keys))
@@ -325,10 +332,21 @@ def _newer(fresh: Fresh) -> pa.Table | None:
 
 
 def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
-    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large."""
+    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large. Of those, texts that
+    are equal are one object."""
+    names = table.column_names
     for batch in table.to_batches(max_chunksize=1000):
-        for row in batch.to_pylist():
-            yield _struct(row, type_)
+        for row in zip(*map(_values, batch.columns), strict=True):
+            yield _struct(dict(zip(names, row, strict=True)), type_)
+
+
+def _values(column: Any) -> list[Any]:
+    if not pa.types.is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    found = column.dictionary_encode()
+    texts = found.dictionary.to_pylist()
+    return [None if at is None else texts[at] for at in found.indices.to_pylist()]
 
 
 def _struct(row: dict[str, Any], type_: type[_Row]) -> _Row:

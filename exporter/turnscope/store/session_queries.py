@@ -289,6 +289,33 @@ def latencies(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     ), params
 
 
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is known of a session, of which nothing else is read."""
+
+    session_id: str
+    turns: int
+    spans: int
+    started_ns: int
+    ended_ns: int
+
+
+def sizes(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """How many turns and spans some sessions have; one that has moved to another session may still be counted."""
+    ids, test = _any_of(session_ids)
+    counted = " UNION ALL BY NAME ".join(
+        f"SELECT session_id, count(DISTINCT {key}) AS {kind}, 0 AS {other}, min(started_ns) AS started_ns, "
+        f"max(coalesce(ended_ns, started_ns)) AS ended_ns FROM {source} WHERE {test} GROUP BY session_id"
+        for source, key, kind, other in (
+            (src.turns, TURNS.key, "turns", "spans"),
+            (src.spans, SPANS.key, "spans", "turns"),
+        )
+    )
+    return (
+        f"SELECT session_id, sum(turns)::BIGINT AS turns, sum(spans)::BIGINT AS spans, min(started_ns) AS started_ns, "
+        f"max(ended_ns) AS ended_ns FROM ({counted}) GROUP BY session_id"
+    ), ids
+
+
 def turns_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
     """The newest revisions of the turns of some sessions."""
     return _rows_of(TURNS, src.turns, session_ids)
@@ -300,13 +327,18 @@ def spans_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
 
 
 def _rows_of(table: Table, source: str, session_ids: list[str]) -> tuple[str, Params]:
-    """A revision may have moved a row to another session. A list of parameters, and not one of a list: only so DuckDB
-    passes over row groups that have none of them."""
-    ids = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
-    test = f"session_id IN ({', '.join(f'${name}' for name in ids)})"
+    """A revision may have moved a row to another session."""
+    ids, test = _any_of(session_ids)
     keys = f"(SELECT {table.key} FROM {source} WHERE {test})"
     found = newest_of_few(table, f"(SELECT * FROM {source} WHERE {table.key} IN {keys})")
-    return f"SELECT {table.columns()} FROM {found} WHERE {test}", dict(ids)
+    return f"SELECT {table.columns()} FROM {found} WHERE {test}", ids
+
+
+def _any_of(session_ids: list[str]) -> tuple[Params, str]:
+    """Parameters and a test. A list of parameters, and not one of a list: only so DuckDB passes over row groups that
+    have none of them."""
+    ids: Params = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
+    return ids, f"session_id IN ({', '.join(f'${name}' for name in ids)})"
 
 
 def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[str, Params]:

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from typing import Final
 
 from turnscope.measures.session_counts import contributions
-from turnscope.measures.sessions import Session, summarise
-from turnscope.model import AgentSpan, Ceiling, Contribution, HoldRecord, ProcessRecord, SessionSummary, Turn
+from turnscope.measures.sessions import Session
+from turnscope.model import AgentSpan, Contribution, HoldRecord, ProcessRecord, Turn
 from turnscope.store.reader import StoreReader
 from turnscope.store.resting import Resting
 from turnscope.store.schema import SESSIONS, SPANS, TURNS
+from turnscope.store.summing import BATCH, summed_up
 from turnscope.store.writer import Row, StoreWriter
 
-BATCH: Final = 32
-"""Sessions read at once: asking takes about as long as reading so many short ones."""
 ROUND_S: Final = 1.0
 """No further batch is begun in a round that took so long."""
 REST_S: Final = 5.0
@@ -168,9 +167,9 @@ class SummarisingWriter:
         self._due |= dict.fromkeys(sorted(rested))
         while self._due and self._clock_s() < until:
             batch = list(self._due)[:BATCH]
-            known, counted = reader.known(batch), reader.counted_until(batch)
-            for session_id in batch:
-                session = _sum_up(session_id, known, self._now())
+            counted = reader.counted_until(batch)
+            for session in summed_up(reader, batch, self._now()):
+                session_id = session.summary.session_id
                 self._mark(session, counted.get(session_id))
                 self._writer.add_session(session.summary)
                 del self._due[session_id]
@@ -187,29 +186,3 @@ class SummarisingWriter:
             if row.turns + row.spans and row.ended_ns > (since := row.counted_until_ns or 0):
                 row.counted_until_ns = row.ended_ns
                 self._counting[session_id] = row.ended_ns, [*found, *contributions(session, since)]
-
-
-def fresh(reader: StoreReader, now: int, limit: int) -> tuple[list[SessionSummary], int]:
-    """Summaries of the newest ``limit`` sessions that the store has none of yet, or an old one, and how many more there
-    are: for readers that will not wait for a writer."""
-    due = reader.outdated()
-    found = []
-    for at in range(0, min(limit, len(due)), BATCH):
-        batch = due[at : min(limit, at + BATCH)]
-        known = reader.known(batch)
-        found += [_sum_up(session_id, known, now).summary for session_id in batch]
-    return found, max(0, len(due) - limit)
-
-
-_Known = dict[str, tuple[list[Turn], list[AgentSpan]]]
-
-
-def _sum_up(session_id: str, known: _Known, now: int) -> Session:
-    """One that has nothing left is one that all its turns and spans have left: readers pass it over."""
-    session = summarise(session_id, *known.get(session_id, ([], [])), revision=now)
-    if session is not None:
-        return session
-    nothing = SessionSummary(
-        session_id=session_id, revision=now, started_ns=now, ended_ns=now, wall_ns=0, ceiling=Ceiling()
-    )
-    return Session(nothing, [])
