@@ -16,7 +16,7 @@ GAPS: Final = "gaps"
 FATES: Final = "fates"
 COURSE: Final = "course"
 
-_ASKED: Final = "(finish_reason = 'tool_calls' OR tool_calls > 0)"
+_ASKED: Final = "CASE WHEN finish_reason = 'tool_calls' THEN true ELSE tool_calls > 0 END"
 _FILLED: Final = f"""CASE
         WHEN fine AND asked AND brings = 'tool' THEN '{Part.TOOL_WAIT}'
         WHEN fine AND NOT asked AND brings = 'user' THEN '{Part.USER_WAIT}' ELSE '{Part.UNKNOWN}' END"""
