@@ -48,7 +48,12 @@ def _skew(row: Row) -> str:
 
 PROCESSES: Final = (
     Column("part", "What", "Which part of the serving system this process is.", value=_part, width=190),
-    Column("engine", "Name", "The engine's bounded name, as in metrics.", value=lambda row: text.harmless(row["engine"] or "")),
+    Column(
+        "engine",
+        "Name",
+        "The engine's bounded name, as in metrics.",
+        value=lambda row: text.harmless(row["engine"] or ""),
+    ),
     Column("state", "State", "Whether its hook reports.", value=_state),
     Column("host", "Host", "Where it ran.", value=lambda row: text.harmless(row["host"] or "")),
     Column("started_ns", "First heard", "When its first event came.", Kind.TIME),
@@ -77,7 +82,12 @@ PROCESSES: Final = (
         "Least time from an event to its arrival: the way here, plus how far its clock is behind the sidecar's.",
         Kind.MS,
     ),
-    Column("skew", "Clock against other hosts", "Their clocks less this one's, where requests between them tell.", value=_skew),
+    Column(
+        "skew",
+        "Clock against other hosts",
+        "Their clocks less this one's, where requests between them tell.",
+        value=_skew,
+    ),
 )
 
 
@@ -109,8 +119,8 @@ def cards(totals: Totals, counts: Counts, processes: list[Row]) -> list[Card]:
         Card(
             "Clocks apart, at most",
             text.duration(widest) if widest is not None else words.NOT_MEASURED,
-            "Between two hosts, where requests between them tell. Durations are never made of two hosts' clocks, pauses "
-            f"between turns are by the proxy's.{kept}",
+            "Between two hosts, where requests between them tell. Durations are never made of two hosts' clocks, "
+            f"pauses between turns are by the proxy's.{kept}",
         ),
         Card(
             "Facts that came late",

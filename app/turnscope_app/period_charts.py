@@ -32,9 +32,7 @@ def steps(rows: Sequence[tuple[int, str, float]], step_ns: int) -> pd.DataFrame:
         low = levels.get(at_ns, 0.0)
         levels[at_ns] = low + value
         share = value / totals[at_ns] if totals[at_ns] else 0.0
-        found.append(
-            (moment(at_ns), moment(at_ns + step_ns), when(at_ns), what, value, low, low + value, share)
-        )
+        found.append((moment(at_ns), moment(at_ns + step_ns), when(at_ns), what, value, low, low + value, share))
     return pd.DataFrame(found, columns=["at", "to", "when", "what", "value", "low", "high", "share"])
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import streamlit as st
 
 from turnscope.store import process_queries, retention_queries, reuse_queries, suspicion_queries, tool_queries
+from turnscope.store.reader import Query
 from turnscope.store.scope import Scope
 from turnscope.store.totals import Counts, Totals
-from turnscope.store.reader import Query
 from turnscope_app.data import LIMIT, Asked, Store, fresh_summaries, reader
 
 _SPINNER: Final = "Reading the store"

@@ -60,7 +60,9 @@ def whole(parts: list[Row]) -> dict[str, int]:
 
 
 GAPS: Final = (
-    Column("name", "What filled the pause", "Told by what the turn asked for and what the next one brought (inferred)."),
+    Column(
+        "name", "What filled the pause", "Told by what the turn asked for and what the next one brought (inferred)."
+    ),
     Column("turns", "Turns that followed", "With a turn before them in their session.", Kind.COUNT),
     Column(
         "share",
@@ -171,7 +173,9 @@ def _memory(row: Row) -> float | None:
 
 
 FATES: Final = (
-    Column("fate", "What became of them", "Of blocks that a turn left (hold outcome).", Kind.WORD, vocabulary=words.FATES),
+    Column(
+        "fate", "What became of them", "Of blocks that a turn left (hold outcome).", Kind.WORD, vocabulary=words.FATES
+    ),
     Column("holds", "Times", "How often blocks were kept (holds).", Kind.COUNT),
     Column(
         "memory",

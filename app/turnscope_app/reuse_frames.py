@@ -176,7 +176,7 @@ def gains(balance: Row) -> list[Card]:
 def losses(balance: Row) -> list[Card]:
     """What fetching cost: as plain as what it gave."""
     surely = balance["surely_lost"]
-    found = [
+    return [
         Card(
             "Fetches slower than computing",
             _of(balance["lost"], balance["judged"]),
@@ -207,7 +207,6 @@ def losses(balance: Row) -> list[Card]:
             "May be memory of other text: it saved nothing and is on the page Suspicions (suspect).",
         ),
     ]
-    return found
 
 
 def _of(some: int | None, whole: int) -> str:
@@ -251,6 +250,9 @@ WORST: Final = (
     Column("wasted_bytes", "Moved for nothing", "Wasted bytes.", Kind.BYTES),
     Column("reason", "Why no more was fetched back", "The one reason.", Kind.WORD, vocabulary=words.REASONS),
     Column(
-        "prefill_engine", "Prefill engine", "That fetched.", value=lambda row: text.harmless(row["prefill_engine"] or "")
+        "prefill_engine",
+        "Prefill engine",
+        "That fetched.",
+        value=lambda row: text.harmless(row["prefill_engine"] or ""),
     ),
 )

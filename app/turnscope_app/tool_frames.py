@@ -100,7 +100,9 @@ APPLICATIONS: Final = (
     Column("failed", "Failed", "Tasks whose last turn, or span, ended in error.", Kind.COUNT),
     Column("abandoned", "Abandoned", "Tasks that were cancelled or left for another message.", Kind.COUNT),
     Column("unknown", "Outcome unknown", "Tasks that asked for a tool, and nothing came after.", Kind.COUNT),
-    Column("first_token_median_ns", "First token, median", "From the user's message on: what moves first.", Kind.SECONDS),
+    Column(
+        "first_token_median_ns", "First token, median", "From the user's message on: what moves first.", Kind.SECONDS
+    ),
     Column("first_token_p95_ns", "First token, 95 of 100", "95 of 100 came sooner.", Kind.SECONDS),
     Column("latency_median_ns", "Whole task, median", "Of completed tasks: what the user waits for.", Kind.SECONDS),
     Column("latency_p95_ns", "Whole task, 95 of 100", "95 of 100 completed tasks took no longer.", Kind.SECONDS),
@@ -113,7 +115,9 @@ APPLICATIONS: Final = (
         value=lambda row: percent(row["tool_wait_ns"], row["wall_ns"]),
     ),
     Column("tools", "Tool calls", "That ran, where spans tell.", Kind.COUNT),
-    Column("tool_calls", "Asked for", "Tool calls that answers asked for, where the proxy saw the answers.", Kind.COUNT),
+    Column(
+        "tool_calls", "Asked for", "Tool calls that answers asked for, where the proxy saw the answers.", Kind.COUNT
+    ),
 )
 EVALUATIONS: Final = (
     Column("name", "Evaluation", "Its name (gen_ai.evaluation.name).", value=lambda row: _named(row["name"])),
@@ -137,7 +141,7 @@ def cards(every: Row, tools: list[Row]) -> list[Card]:
     errors = sum(row["errors"] for row in tools)
     inferred = every["tool_wait_inferred_ns"]
     measured = inferred is not None and inferred < (every["tool_wait_ns"] or 0)
-    found = [
+    return [
         Card(
             "Waiting for tools",
             text.share(every["tool_wait_ns"], every["wall_ns"]),
@@ -157,7 +161,6 @@ def cards(every: Row, tools: list[Row]) -> list[Card]:
             "Calls whose span ended in error.",
         ),
     ]
-    return found
 
 
 def task_cards(every: Row) -> list[Card]:
@@ -168,7 +171,8 @@ def task_cards(every: Row) -> list[Card]:
         Card(
             "Tasks completed",
             text.share(every["completed"], tasks),
-            f"Of {tasks:,} tasks: {ended}. A task goes from a user's message to the first answer that asks for no tool.",
+            f"Of {tasks:,} tasks: {ended}. A task goes from a user's message to the first answer that asks for no "
+            "tool.",
             words.Known.INFERRED,
         ),
         Card(
@@ -179,8 +183,8 @@ def task_cards(every: Row) -> list[Card]:
         Card(
             "Whole task, median",
             text.duration(every["latency_median_ns"]),
-            f"Of completed tasks; 95 of 100 within {text.duration(every['latency_p95_ns'])}. A faster first token is not "
-            "a faster task.",
+            f"Of completed tasks; 95 of 100 within {text.duration(every['latency_p95_ns'])}. A faster first token is "
+            "not a faster task.",
         ),
     ]
 

@@ -224,7 +224,9 @@ def write(url: str, names: str = "", writer_id: str = "period") -> None:
         out.add_process(process)
     for session_id in {turn.session_id or "": None for turn in turns}:
         told = summarise(
-            session_id, [t for t in turns if t.session_id == session_id], [s for s in spans if s.session_id == session_id]
+            session_id,
+            [t for t in turns if t.session_id == session_id],
+            [s for s in spans if s.session_id == session_id],
         )
         if told is not None:
             out.add_session(told.summary)

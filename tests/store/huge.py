@@ -79,7 +79,8 @@ _QUERIES: Final[dict[str, str]] = {
     FROM made WHERE i % 2 = 0""",
     SESSIONS.name: f"""
     SELECT 'agent-' || printf('%06d', s) AS session_id, 1 AS revision, min(started_ns) AS started_ns,
-        max(started_ns) + 6::BIGINT * {SECOND} AS ended_ns, max(started_ns) - min(started_ns) + 6::BIGINT * {SECOND} AS wall_ns,
+        max(started_ns) + 6::BIGINT * {SECOND} AS ended_ns,
+        max(started_ns) - min(started_ns) + 6::BIGINT * {SECOND} AS wall_ns,
         sum((150 + a) * 1000000)::BIGINT AS input_processing_ns, sum((1850 + a * 2) * 1000000)::BIGINT AS generation_ns,
         sum(CASE WHEN i % 2 = 0 THEN c * 10000000 ELSE 0 END)::BIGINT AS tool_wait_ns, 0 AS application_work_ns,
         (max(started_ns) - min(started_ns) + 6::BIGINT * {SECOND} - sum((2000 + a * 3) * 1000000)
@@ -87,7 +88,8 @@ _QUERIES: Final[dict[str, str]] = {
         count(*) AS turns, {TURNS_EACH // 2} AS spans, 0 AS model_calls, {TURNS_EACH // 2} AS tools,
         sum(CASE WHEN i % 5 = 0 THEN 0 ELSE 1 END)::BIGINT AS tool_calls, 0 AS errors,
         count_if(a < 5)::BIGINT AS suspicious_turns, 650000000 AS ttft_median_ns, ['model-' || s % 3] AS models,
-        ['planner'] AS agents, ['application-' || s % 5 || ' 1.' || s % 2] AS applications, ['production'] AS deployments,
+        ['planner'] AS agents, ['application-' || s % 5 || ' 1.' || s % 2] AS applications,
+        ['production'] AS deployments,
         ['otlp', 'proxy'] AS sources,
         list_transform(range(1, {TURNS_EACH // 5 + 1}), lambda k: {{'number': k, 'started_ns': begun_ns + k,
             'outcome': CASE WHEN hash(s, k) % 20 = 0 THEN 'failed' ELSE 'completed' END,
@@ -164,4 +166,4 @@ def _write(root: Path, table: Table, date: str, data: pa.Table) -> File:
 
 
 if __name__ == "__main__":
-    print(build(sys.argv[1]))
+    build(sys.argv[1])

@@ -300,7 +300,13 @@ def test_tasks_are_told_by_application_with_first_token_beside_the_whole(tmp_pat
         (step,) = _asked(reader, tool_queries.course, EVERY, HOUR)
     assert total == 3
     every, *applications = found
-    assert (every["every"], every["sessions"], every["tasks"], every["completed"], every["failed"]) == (True, 2, 3, 2, 1)
+    assert (every["every"], every["sessions"], every["tasks"], every["completed"], every["failed"]) == (
+        True,
+        2,
+        3,
+        2,
+        1,
+    )
     assert (every["first_token_median_ns"], every["latency_median_ns"]) == (SECOND // 2, SECOND)
     assert {row["application"]: (row["sessions"], row["tasks"], row["tools"]) for row in applications} == {
         None: (1, 1, None),

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import controls, data, frames, narrowing, pages, period_charts, period_data, reuse_frames, steps
-from turnscope_app import tables, text
+from turnscope_app import (
+    controls,
+    data,
+    frames,
+    narrowing,
+    pages,
+    period_charts,
+    period_data,
+    reuse_frames,
+    steps,
+    tables,
+    text,
+)
 
 store = data.store()
 totals = data.totals(store)

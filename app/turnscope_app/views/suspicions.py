@@ -50,5 +50,5 @@ with st.container(border=True, key="suspicions_evidence"):
     )
     for what, sentence in suspicion_frames.evidence(chosen):
         st.markdown(f"**{text.escaped(what)}**  \n{text.escaped(sentence)}")
-    for paragraph in suspicion_frames.todo(chosen):
+    for paragraph in suspicion_frames.next_steps(chosen):
         st.markdown(f":material/build: **What to do.** {paragraph}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from turnscope.semconv import HoldKind, Part, Status
-from turnscope.store.fates import PAUSE_NEEDS, fate, key, pauses
+from turnscope.store.fates import PAUSE_NEEDS, fate, pauses
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import HOLDS, SESSIONS, TURNS
 from turnscope.store.scope import Scope
@@ -20,7 +20,7 @@ _ASKED: Final = "CASE WHEN finish_reason = 'tool_calls' THEN true ELSE tool_call
 _FILLED: Final = f"""CASE
         WHEN fine AND asked AND brings = 'tool' THEN '{Part.TOOL_WAIT}'
         WHEN fine AND NOT asked AND brings = 'user' THEN '{Part.USER_WAIT}' ELSE '{Part.UNKNOWN}' END"""
-"""What filled a pause: inferred, as in ``measures.waits``, from what the turn asked for and what the next one brings."""
+"""What filled a pause: inferred, as in ``measures.waits``, from what the turn asked for and the next one brings."""
 _SLOT: Final = "floor(4 * log2(greatest(pause_ns, 1000000) / 1e9))::BIGINT"
 _HELD: Final = "coalesce(held_ns, hold_ended_ns - hold_started_ns)"
 _UNTIL: Final = f"coalesce({_HELD}, least(ttl_ns, $newest_ns - hold_started_ns), 0)"
@@ -71,8 +71,8 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
     held = newest(HOLDS, src.holds, "hold_id, kind, started_ns, ended_ns, held_ns, ttl_ns, outcome, tokens, bytes")
     return (
         f"""WITH turned AS MATERIALIZED (
-    SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked FROM {among}
-    WHERE {" AND ".join(own)}),
+    SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked
+    FROM {among} WHERE {" AND ".join(own)}),
 left_behind AS (
     SELECT hash(hold_id) AS hold_key, true AS hold_id, kind, started_ns AS hold_started_ns, ended_ns AS hold_ended_ns,
         held_ns, ttl_ns, outcome, tokens, bytes FROM {held}),
@@ -88,15 +88,15 @@ kept AS (
     SELECT hold_id, outcome, held_ns, hold_ended_ns AS ended_ns, hold_started_ns AS started_ns, ttl_ns, tokens, bytes,
         left_key AS hold_key, session_key, pause_ns, {_HELD} AS lasted_ns FROM joined WHERE {" AND ".join(hold)}),
 reaching AS MATERIALIZED (
-    SELECT hold_started_ns, hold_started_ns + greatest(0, {_UNTIL}) AS hold_ended_ns, coalesce(outcome, 'held') AS outcome,
-        tokens, bytes FROM joined WHERE {" AND ".join(reaching)}),
+    SELECT hold_started_ns, hold_started_ns + greatest(0, {_UNTIL}) AS hold_ended_ns,
+        coalesce(outcome, 'held') AS outcome, tokens, bytes FROM joined WHERE {" AND ".join(reaching)}),
 {_COURSE}
 SELECT '{GAPS}' AS what, filled, slot, {_COUNTED} FROM gaps GROUP BY filled, slot
 UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, quantile_disc(pause_ns, 0.5) AS median_ns,
     quantile_disc(pause_ns, 0.95) AS p95_ns, min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns
 FROM gaps GROUP BY filled
-UNION ALL BY NAME SELECT '{FATES}' AS what, {fate("kept", "kept")} AS fate, count(*) AS holds, count(lasted_ns) AS timed,
-    sum(tokens)::BIGINT AS tokens, sum(bytes)::BIGINT AS bytes, sum(tokens * (lasted_ns / 1e9)) AS token_seconds,
+UNION ALL BY NAME SELECT '{FATES}' AS what, {fate("kept", "kept")} AS fate, count(*) AS holds,
+    count(lasted_ns) AS timed, sum(tokens)::BIGINT AS tokens, sum(bytes)::BIGINT AS bytes, sum(tokens * (lasted_ns / 1e9)) AS token_seconds,
     sum(bytes * (lasted_ns / 1e9)) AS byte_seconds, quantile_disc(lasted_ns, 0.5) AS held_median_ns
 FROM kept GROUP BY fate
 UNION ALL BY NAME SELECT '{COURSE}' AS what, step * $step_ns AS at_ns, outcome, level_tokens, level_bytes

@@ -30,9 +30,9 @@ MOST_NAMES: Final = 100
 
 
 def avoidable(src: Sources, scope: Scope) -> tuple[str, Params]:
-    """``axis, name`` and sums over turns that computed again what their session had computed before: ``axis`` is reason, model
-    or application, the most tokens first. A turn of a session of two applications is in both; without any its name is
-    NULL."""
+    """``axis, name`` and sums over turns that computed again what their session had computed before: ``axis`` is
+    reason, model or application, the most tokens first. A turn of a session of two applications is in both; without any
+    its name is NULL."""
     wanted = (
         "session_id, reason, model, recomputed_tokens, recompute_ns, recompute_low_ns, recompute_high_ns, refetch_ns, "
         "refetch_basis"

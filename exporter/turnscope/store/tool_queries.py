@@ -34,9 +34,7 @@ LIMIT $limit OFFSET $offset"""
 
 
 _SUMMED: Final = ", ".join(f"sum({name})::BIGINT AS {name}" for name in ("wall_ns", *(f"{part}_ns" for part in Part)))
-_OUTCOMES: Final = ", ".join(
-    f"count_if(task.outcome = '{outcome}')::BIGINT AS {outcome}" for outcome in TaskOutcome
-)
+_OUTCOMES: Final = ", ".join(f"count_if(task.outcome = '{outcome}')::BIGINT AS {outcome}" for outcome in TaskOutcome)
 
 
 def applications(src: Sources, scope: Scope) -> tuple[str, Params]:
@@ -45,7 +43,9 @@ def applications(src: Sources, scope: Scope) -> tuple[str, Params]:
     span names have the name NULL."""
     parts = ", ".join(f"{part}_ns" for part in Part)
     found, params = sessions(
-        src, scope, f"session_id, applications, wall_ns, {parts}, tool_wait_inferred_ns, tasks, tools, tool_calls, spans"
+        src,
+        scope,
+        f"session_id, applications, wall_ns, {parts}, tool_wait_inferred_ns, tasks, tools, tool_calls, spans",
     )
     only = "WHERE application = $application" if scope.application is not None else ""
     return (
@@ -86,7 +86,8 @@ def evaluated(src: Sources, scope: Scope) -> tuple[str, Params]:
     """A page of ``name, label``, one row each: how often evaluations gave it, and their scores."""
     found, params = sessions(src, scope, "session_id, evaluations")
     return (
-        f"""SELECT result.name AS name, result.label AS label, count(*) AS results, count(DISTINCT session_id) AS sessions,
+        f"""SELECT result.name AS name, result.label AS label, count(*) AS results,
+    count(DISTINCT session_id) AS sessions,
     count(result.score) AS scored, avg(result.score) AS mean, min(result.score) AS lowest, max(result.score) AS highest,
     count(*) OVER () AS total
 FROM (SELECT session_id, unnest(evaluations) AS result FROM {found}) GROUP BY ALL
