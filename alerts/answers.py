@@ -17,7 +17,8 @@ def _suspicion(name: str, kind: str, summary: str, description: str) -> Alert:
         expr=f"increase(turnscope_suspicions_total{{{matcher}}}[1h]) > 0",
         wait="0s",
         wait_reason=_AT_ONCE,
-        summary=f"Possibly wrong answers: {COUNT} in the last hour, {summary} (sidecar {{{{ $labels.instance }}}})",
+        summary=f"Possibly wrong answers: {COUNT} in the last hour on {{{{ $labels.engine }}}}, {summary} "
+        "(sidecar {{ $labels.instance }})",
         description=description + _AN_HOUR,
     )
 
@@ -30,9 +31,9 @@ ANSWERS = Group(
             "TurnscopeKvMismatch",
             "kv_mismatch",
             "from KV of other text",
-            "P reused KV that was computed from other tokens than the prompt's: vLLM checks positions, not tokens. The "
-            "answers came with status 200 and may be wrong, and what P filed in its prefix cache may spoil turns of "
-            f"other sessions. Suspect tokens were counted on: {engines('turnscope_suspect_tokens_total')}.",
+            "{{ $labels.engine }} reused KV that was computed from other tokens than the prompt's: vLLM checks "
+            "positions, not tokens. The answers came with status 200 and may be wrong, and what it filed in its prefix "
+            "cache may spoil turns of other sessions.",
         ),
         _suspicion(
             "TurnscopeReadAfterRelease",

@@ -12,11 +12,11 @@ from alerts.latency import LATENCY
 from alerts.recording import RATIOS
 from alerts.retention import RETENTION
 from alerts.reuse import REUSE
-from alerts.rule import RUNBOOKS, Alert, Group, Recording
+from alerts.rule import Alert, Group, Recording
 from alerts.transfers import TRANSFERS
 from alerts.watching import WATCHING
 
-__all__ = ["GROUPS", "RUNBOOKS", "Alert", "Recording", "alerts", "recordings", "rules"]
+__all__ = ["GROUPS", "Alert", "Recording", "alerts", "recordings", "rules"]
 
 GROUPS: Final[tuple[Group, ...]] = (RATIOS, ANSWERS, REUSE, TRANSFERS, RETENTION, LATENCY, WATCHING)
 _HEAD: Final = "# Generated from alerts/*.py by docs/generate.py (make generate): do not edit.\n"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-RUNBOOKS: Final = "https://runbooks.turnscope.example"
-"""Stands for wherever a deployment serves ``alerts/runbooks/``: an address is this, the alert's name and ``.md``."""
+from turnscope.shipped import RUNBOOKS
 
 PAGE: Final = "page"
 """Somebody is woken: answers may be wrong, or turns stand still for ever."""
@@ -46,7 +45,7 @@ class Alert:
     @property
     def runbook_url(self) -> str:
         """Derived from the name, so that none can be forgotten."""
-        return f"{RUNBOOKS}/{self.name}.md"
+        return f"{RUNBOOKS}{self.name}.md"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -320,7 +320,7 @@ def _slices(watch: SchedulerWatch, digests: Digests, rings: Rings) -> list[Row]:
                 settings=Settings(endpoint=Endpoint("127.0.0.1:1")),
                 rings=rings,
                 watches=[watch],
-                jobs=[digests.work],
+                jobs=[digests],
                 sender=_Nowhere(),
                 log=logging.getLogger("bench"),
                 pause=slices.pause,

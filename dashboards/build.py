@@ -10,10 +10,10 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from alerts.rule import RUNBOOKS
 from dashboards import health, latency, overview, retention, reuse, sessions, transfer
 from dashboards.panels import DATASOURCE, Page
 from dashboards.queries import DEPLOYMENT
+from turnscope.shipped import EXPLORER, RUNBOOKS
 
 PAGES: Final = (
     overview.PAGE,
@@ -24,8 +24,6 @@ PAGES: Final = (
     sessions.PAGE,
     health.PAGE,
 )
-EXPLORER: Final = "http://127.0.0.1:8501"
-"""Where ``turnscope explore`` listens unless told otherwise."""
 
 
 def files() -> dict[str, str]:

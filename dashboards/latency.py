@@ -48,6 +48,26 @@ TURNS: Final = Row(
     ),
 )
 
+TASKS: Final = Row(
+    "What the user waits for",
+    (
+        Panel(
+            title="First token of a task",
+            about="From the user's message to the first token of the task's first answer. Counted when its session has "
+            "come to rest (--session-rest-seconds), so these curves come later than those above.",
+            unit="seconds",
+            queries=tuple(Query(quantile(q, "turnscope_task_first_token_seconds"), name) for q, name in QUANTILES),
+        ),
+        Panel(
+            title="Whole task",
+            about="From the user's message to the end of the first answer that asks for no tool, of completed tasks. A "
+            "faster first token is not a faster task: most of it may be tools and generation.",
+            unit="seconds",
+            queries=tuple(Query(quantile(q, "turnscope_task_latency_seconds"), name) for q, name in QUANTILES),
+        ),
+    ),
+)
+
 PARTS: Final = Row(
     "What the time to first token is made of",
     (
@@ -129,5 +149,5 @@ PAGE: Final = Page(
     "latency",
     "turnscope: Latency",
     "How long turns take, what their time to first token is made of, and how busy engines are meanwhile.",
-    (TURNS, PARTS, ENGINES),
+    (TURNS, TASKS, PARTS, ENGINES),
 )

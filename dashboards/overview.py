@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Page, Panel, Query, Row
+from dashboards.panels import Page, Panel, Query, Row, sessions_with
 from dashboards.queries import UP, increase, now, positive, quantile, rate, series, share
 
 ON: Final = Row(
@@ -50,7 +50,7 @@ USED: Final = Row(
             queries=(Query(increase("turnscope_turns_total")),),
             view="figure",
             width=6,
-            explorer="sessions_sort=Latest+activity",
+            explorer=sessions_with(sort="Latest activity"),
         ),
         Panel(
             title="Turns that fetched back from D",
@@ -60,7 +60,7 @@ USED: Final = Row(
             queries=(Query(increase("turnscope_turns_total", path='=~"reverse_fetch|mixed"')),),
             view="figure",
             width=6,
-            explorer="sessions_path=reverse_fetch",
+            explorer=sessions_with(path="reverse_fetch"),
         ),
         Panel(
             title="Prompt tokens fetched back",
@@ -160,7 +160,7 @@ SAFE: Final = Row(
                 "TurnscopeHandleReused",
                 "TurnscopeAnsweredAfterFailedLoad",
             ),
-            explorer="sessions_check=Possibly+wrong",
+            explorer=sessions_with(check="Possibly wrong"),
         ),
         Panel(
             title="Suspicions withdrawn",
@@ -191,13 +191,23 @@ SAFE: Final = Row(
             alerts=("TurnscopeTurnsStuck",),
         ),
         Panel(
+            title="Possibly wrong answers by prefill engine",
+            about="The same turns by the engine that their prompts went to. On one engine only: look at it, and at "
+            "what differs there. On all: look at what gives the handles.",
+            unit="turns",
+            queries=(Query(increase("turnscope_suspicions_total", "engine"), "{{engine}}"),),
+            view="bars",
+            width=12,
+            explorer=sessions_with(check="Possibly wrong"),
+        ),
+        Panel(
             title="Turns by how they ended",
             about="ok, error, cancelled (the client left) and stuck, in the time shown.",
             unit="turns",
             queries=(Query(increase("turnscope_turns_ended_total", "status"), "{{status}}"),),
             view="figure",
-            width=24,
-            explorer="sessions_check=Not+answered",
+            width=12,
+            explorer=sessions_with(check="Not answered"),
         ),
     ),
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from grafana_foundation_sdk.builders import bargauge, common, dashboard, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import prometheus as formats
+
+from turnscope_app import words
 
 DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 _OWN: Final = {"": "none", "ratio": "percentunit", "seconds": "s", "bytes": "bytes", "bytes/s": "Bps"}
@@ -44,7 +47,7 @@ class Panel:
     alerts: tuple[str, ...] = ()
     """Whose runbooks say more."""
     explorer: str = ""
-    """The explorer's query string that lists the sessions it is about."""
+    """The query string with which the explorer lists the sessions it is about: see ``sessions_with``."""
 
     def build(self, number: int) -> Any:
         """Its builder, without a place. ``number``: its id in the dashboard."""
@@ -69,10 +72,17 @@ class Panel:
         return builder.links(self._links())
 
     def _links(self) -> list[Any]:
-        links = [_link(f"Runbook: {alert}", f"${{runbooks}}/{alert}.md") for alert in self.alerts]
+        links = [_link(f"Runbook: {alert}", f"${{runbooks}}{alert}.md") for alert in self.alerts]
         if self.explorer:
-            links.append(_link("The sessions, in the explorer", f"${{explorer}}/?{self.explorer}"))
+            links.append(_link("The sessions, in the explorer", f"${{explorer}}/sessions?{self.explorer}"))
         return links
+
+
+def sessions_with(**filters: str) -> str:
+    """For ``explorer``: a path or reason by its value, any other filter by what the explorer calls it."""
+    shown = {"path": words.PATHS, "reason": words.REASONS}
+    values = {f"sessions_{n}": shown[n][v].shown if n in shown else v for n, v in filters.items()}
+    return urlencode(values)
 
 
 def _link(title: str, url: str) -> Any:

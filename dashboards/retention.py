@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import QUANTILES, Page, Panel, Query, Row
+from dashboards.panels import QUANTILES, Page, Panel, Query, Row, sessions_with
 from dashboards.queries import increase, most, now, positive, quantile, rate, share
 
 NOW: Final = Row(
@@ -113,7 +113,7 @@ OUTCOMES: Final = Row(
             unit="notices",
             queries=(Query(increase("turnscope_late_notices_total", "engine"), "{{engine}}"),),
             view="figure",
-            explorer="sessions_check=Possibly+wrong",
+            explorer=sessions_with(check="Possibly wrong"),
         ),
         Panel(
             title="Notices for requests never seen to be held",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Page, Panel, Query, Row
+from dashboards.panels import Page, Panel, Query, Row, sessions_with
 from dashboards.queries import increase, positive, rate, share
 
 TURNS: Final = Row(
@@ -45,7 +45,7 @@ TURNS: Final = Row(
                 ),
             ),
             view="stacked",
-            explorer="sessions_reason=no_handle_from_decode",
+            explorer=sessions_with(reason="no_handle_from_decode"),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Page, Panel, Query, Row
+from dashboards.panels import Page, Panel, Query, Row, sessions_with
 from dashboards.queries import increase, rate, share
 
 ROW: Final = Row(
@@ -17,7 +17,7 @@ ROW: Final = Row(
             queries=(Query(increase("turnscope_turns_total", reason="first_turn")),),
             view="figure",
             width=6,
-            explorer="sessions_sort=Latest+activity",
+            explorer=sessions_with(sort="Latest activity"),
         ),
         Panel(
             title="Turns that continue a session",
@@ -50,7 +50,7 @@ ROW: Final = Row(
             queries=(Query(increase("turnscope_turns_total", reason="no_session_id")),),
             view="figure",
             width=6,
-            explorer="sessions_reason=no_session_id",
+            explorer=sessions_with(reason="no_session_id"),
         ),
         Panel(
             title="Turns sent again",
@@ -80,9 +80,53 @@ ROW: Final = Row(
     ),
 )
 
+TIME: Final = Row(
+    "Where their time went",
+    (
+        Panel(
+            title="Sessions that came to rest",
+            about="Nothing came of them for --session-rest-seconds: then their time and their tasks are counted.",
+            unit="sessions",
+            queries=(Query(increase("turnscope_sessions_total")),),
+            view="figure",
+            width=6,
+        ),
+        Panel(
+            title="Tasks by how they ended",
+            about="From a user's message to the first answer that asks for no tool.",
+            unit="tasks",
+            queries=(Query(increase("turnscope_tasks_total", "outcome"), "{{outcome}}"),),
+            view="figure",
+            width=18,
+        ),
+        Panel(
+            title="Time of sessions by what it was spent on",
+            about="The parts are disjoint and sum to the sessions' whole time. Reuse can shorten input processing "
+            "only; user wait is nobody's to shorten.",
+            unit="seconds",
+            queries=(Query(increase("turnscope_session_seconds_total", "part"), "{{part}}"),),
+            view="bars",
+        ),
+        Panel(
+            title="Share of sessions' time by how it is known",
+            about="measured: by requests and agents' spans. inferred: from what came before and after. none: nothing "
+            "tells what it was.",
+            unit="ratio",
+            queries=(
+                Query(
+                    f"{increase('turnscope_session_seconds_total', 'evidence')} / on () group_left () "
+                    f"({increase('turnscope_session_seconds_total')} > 0)",
+                    "{{evidence}}",
+                ),
+            ),
+            view="bars",
+        ),
+    ),
+)
+
 PAGE: Final = Page(
     "sessions",
     "turnscope: Sessions",
     "What metrics can say of sessions. Single ones are in the explorer.",
-    (ROW,),
+    (ROW, TIME),
 )

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import typer
 
-from turnscope import model, semconv
+from turnscope import model, semconv, shipped
 from turnscope.assembly import knowledge
 from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Metric
@@ -172,7 +172,7 @@ def events_page() -> str:
 HOOK_VARIABLES = {
     settings.ENDPOINT: "The sidecar, or a collector before it, OTLP over gRPC: `grpc://host:4317`, `grpcs://` for TLS. "
     "Without it there is no hook.",
-    settings.OFF_FILE: "A path: while a file is there, the hook does nothing. Looked at twice a second.",
+    settings.OFF_FILE: "A path: while a file is there, the hook does nothing. Looked at every second.",
     settings.ENGINE_NAME: "The engine's name in metrics and on screens, from a small set; else its role and a number.",
     settings.HEARTBEAT: "Time between heartbeats. Default 5.",
     settings.DIGESTS: "`off`: no digests of prompts are made, and what needs them is unknown. Default `on`.",
@@ -297,9 +297,17 @@ def alerts_page() -> str:
         "```yaml\n"
         "rule_files: [alerts/rules.yml]\n"
         "```\n\n"
-        f"A runbook's address is `{made.RUNBOOKS}/`, the alert's name and `.md`: put the place where you serve "
-        "`alerts/runbooks/` there (`sed -i s,OLD,NEW, rules.yml`). `deploy/alertmanager.yml` has the routes, and says "
-        "what is silent while its cause is told.\n"
+        f"A runbook's address is `{shipped.RUNBOOKS}`, the alert's name and `.md`: the explorer has all runbooks with "
+        "it, so `turnscope explore` on the machine where you read the alert is enough, without a network. Where others "
+        "can reach the explorer, or you serve `alerts/runbooks/` yourself, write the rules and dashboards out with "
+        "`turnscope assets DIR --runbooks URL`: the address up to the file's name, such as "
+        "`https://wiki.example/runbooks/`.\n\n"
+        "`deploy/alertmanager.yml` has the routes, and says what is silent while its cause is told.\n\n"
+        "`make live` does on a real pair what runbooks say first, and sees the alert fire before and be quiet "
+        "meanwhile: a proxy that keeps no handles (TurnscopeKvMismatch, TurnscopeReadAfterRelease, "
+        "TurnscopeHandleReused, TurnscopeReadsDeclined, TurnscopeTurnsStuck), one that forgets them early "
+        "(TurnscopeReadsDeclined, TurnscopeReadAfterRelease), and one that gives up a prefill and asks again without "
+        "the handle (its client is answered, and the stuck request is gone).\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")

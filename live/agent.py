@@ -64,6 +64,8 @@ class Session(msgspec.Struct, kw_only=True):
     between_calls_ns: int = 0
     """From an answer that asked for tools to the request that brought their results: tools, and work around them."""
     model_calls: int = 0
+    given_up: int = 0
+    """Of those, left in mid-answer."""
     tools: int = 0
     tasks: int = 0
 
@@ -212,6 +214,7 @@ class Script:
             body |= {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "look_up"}}}
         self._mark(Part.APPLICATION_WORK)
         self._seen.model_calls += 1
+        self._seen.given_up += give_up
         with self._span("chat", "chat", **{"gen_ai.request.model": MODEL_NAME}) as span:
             # As instrumentations do that were told to capture content.
             span.set_attribute("gen_ai.input.messages", json.dumps(self._messages))

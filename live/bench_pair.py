@@ -1,4 +1,5 @@
-"""What watching costs a real pair: throughput and TTFT with the hooks on, and with vLLM's own traces, over neither.
+"""What watching costs a real pair: throughput, TTFT and processor time with the hooks on, and with vLLM's own traces,
+over neither.
 
 Two pairs are up at the same time, one plain and one watched, and take turns at the same work. A block is one run of
 each, in random order, close together, so that slow drift of the machine divides out; the interval comes from the
@@ -26,7 +27,8 @@ from bench.stats import Ratio, ratio
 from live import setup
 from live.conversations import text
 from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
-from live.fronts import Front, running_front
+from live.fronts import Front, RunningFront, running_front
+from live.processor_time import taken_ns
 from live.sink import sink
 
 BLOCKS = 20
@@ -48,6 +50,8 @@ class Run:
     tokens_per_s: float
     ttft_s: float
     """Mean over its turns."""
+    processor_ns: int
+    """That engines and proxy took for it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,11 @@ class Contender:
     """One pair behind its proxy."""
 
     pair: Pair
-    url: str
+    front: RunningFront
+
+    def taken_ns(self) -> int:
+        """The processor time of all its processes so far."""
+        return taken_ns([*(engine.process.pid for engine in self.pair.engines), self.front.pid])
 
 
 def _say(line: str) -> None:
@@ -79,8 +87,7 @@ def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:
                     logs = FOLDER / watched.name / config.name
                     pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
                     proxy = running_front(Front.HOOKED, pair, logs / "proxy.log", endpoint=proxy_hook)
-                    url = stack.enter_context(proxy)
-                    contenders.append(Contender(pair, url))
+                    contenders.append(Contender(pair, stack.enter_context(proxy)))
                 found += _compare(watched.name, contenders[0], contenders[1], blocks, target, say)
     return found
 
@@ -103,10 +110,12 @@ def _compare(
         )
     throughput = ratio([(a.tokens_per_s, b.tokens_per_s) for a, b in runs], rng=rng)
     ttft = ratio([(1 / a.ttft_s, 1 / b.ttft_s) for a, b in runs], rng=rng)
+    processor = ratio([(a.processor_ns, b.processor_ns) for a, b in runs], rng=rng)
     noise = _noise([a.tokens_per_s for a, _ in runs])
     return [
         _row(f"pair: throughput, {name} over off", throughput, len(runs), target, f"; off alone varies by {noise}"),
         _row(f"pair: 1/TTFT, {name} over off", ttft, len(runs), target, ""),
+        _row(f"pair: processor time, {name} over off", processor, len(runs), None, ""),
     ]
 
 
@@ -129,16 +138,18 @@ def _row(name: str, found: Ratio, n: int, target: float | None, more: str) -> Ro
 
 def _run(contender: Contender, seed: str) -> Run:
     """Do the work once."""
-    return asyncio.run(_work(contender.url, seed))
+    before = contender.taken_ns()
+    tokens_per_s, ttft_s = asyncio.run(_work(contender.front.url, seed))
+    return Run(tokens_per_s, ttft_s, contender.taken_ns() - before)
 
 
-async def _work(url: str, seed: str) -> Run:
+async def _work(url: str, seed: str) -> tuple[float, float]:
     async with httpx.AsyncClient(base_url=url, timeout=120) as client:
         started = time.perf_counter()
         talks = [_talk(client, f"{seed} {n}") for n in range(CONVERSATIONS)]
         ttfts = [ttft for talk in await asyncio.gather(*talks) for ttft in talk]
         seconds = time.perf_counter() - started
-    return Run(CONVERSATIONS * TURNS * OUTPUT_TOKENS / seconds, fmean(ttfts))
+    return CONVERSATIONS * TURNS * OUTPUT_TOKENS / seconds, fmean(ttfts)
 
 
 async def _talk(client: httpx.AsyncClient, name: str) -> list[float]:

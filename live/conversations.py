@@ -59,6 +59,10 @@ class Conversation:
     """Prompts so small that only the third answer's handle (73 tokens) reaches the threshold of 64."""
     words: int = 180
     """Of the first thing that the user says."""
+    seed: str | None = None
+    """Of the words that the user says; its name where None."""
+    answer: int = 48
+    """Tokens of an answer."""
     tools: bool = False
     """The client has tools, and sends what they gave in the place of what the user says."""
     suspicions: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -129,7 +133,7 @@ TOOLS: list[dict[str, Any]] = [
 def user_message(conversation: Conversation, turn: int) -> dict[str, str]:
     """What the user says in this turn: numbered, so that no two conversations share more than the system prompt."""
     words = 1 if conversation.short else (conversation.words if turn == 1 else 60)
-    said = f"{conversation.name}: {text(f'{conversation.name} {turn}', words)}"
+    said = f"{conversation.name}: {text(f'{conversation.seed or conversation.name} {turn}', words)}"
     if conversation.tools and turn > 1:
         return {"role": "tool", "tool_call_id": f"call-{turn}", "content": f"{CANARY} {said}"}
     return {"role": "user", "content": said if conversation.short else f"{CANARY} {said}"}
@@ -139,4 +143,4 @@ def answer_tokens(conversation: Conversation, turn: int) -> int:
     """How long the answer may be; one that is left in the middle has to last."""
     if conversation.act(turn) is Act.LEAVE:
         return 600
-    return 4 if conversation.short else 48
+    return 4 if conversation.short else conversation.answer

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -30,16 +31,27 @@ class Front(StrEnum):
     """vllm-router: it keeps no handle, and passes no such header on."""
 
 
+@dataclass(frozen=True)
+class RunningFront:
+    """A proxy that answers."""
+
+    url: str
+    pid: int
+
+
 @contextlib.contextmanager
-def running_front(front: Front, pair: Pair, log: Path, *, endpoint: str | None) -> Iterator[str]:
-    """Start it in front of ``pair``; yield its address. ``endpoint`` is where a hook sends; None: there is none."""
+def running_front(
+    front: Front, pair: Pair, log: Path, *, endpoint: str | None, options: tuple[str, ...] = ()
+) -> Iterator[RunningFront]:
+    """Start it in front of ``pair``. ``endpoint`` is where a hook sends; None: there is none. ``options`` are for a
+    proxy of ours."""
     (port,) = free_ports(1)
     environment = {"TURNSCOPE_ENDPOINT": endpoint} if endpoint and front is Front.HOOKED else {}
-    process = start(_command(front, pair, port, hooked=bool(environment)), log, environment)
+    process = start([*_command(front, pair, port, hooked=bool(environment)), *options], log, environment)
     try:
         url = f"http://127.0.0.1:{port}"
         wait_ready(f"{url}/health", alive(f"the {front} proxy", process, log), seconds=START_SECONDS)
-        yield url
+        yield RunningFront(url, process.pid)
     finally:
         stop(process, STOP_SECONDS)
 

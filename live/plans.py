@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from live import agent, foreign, troubles
+from live import agent, foreign, remedies, savings, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
 from live.fronts import Front
-from live.stage import Stage
+from live.sidecar import wait_quiet
+from live.stage import MARGIN_S, Stage
 
 SEED = 7
 SEEDS = range(20)
@@ -31,6 +32,10 @@ class Phase:
 
     do: Callable[[Stage], object]
     front: Front = Front.HOOKED
+    options: tuple[str, ...] = ()
+    """For the proxy, where it is ours."""
+    calms: tuple[str, ...] = ()
+    """Alerts that fired for what was done to the pair before, and must be quiet meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,13 @@ class Plan:
 
 def _conversations(stage: Stage) -> None:
     stage.hold(conversations())
+
+
+def _savings(stage: Stage) -> None:
+    stage.say(f"{stage.config.name}: {savings.LEARNING + savings.TRIALS} sessions, each without reuse and with it")
+    stage.hold(savings.sessions(SEED))
+    # They follow each other so closely that there is always one in the last heartbeats.
+    wait_quiet(stage.sidecar, seconds=MARGIN_S, say=stage.say, while_held=True)
 
 
 def _router(stage: Stage) -> None:
@@ -78,15 +90,43 @@ def _late(stage: Stage) -> None:
     stage.hold(troubles.late_under_recompute(), patience_s=GIVE_UP_S)
 
 
+def _without_handles(stage: Stage) -> None:
+    stage.hold(remedies.without_handles())
+
+
+def _forgotten_early(stage: Stage) -> None:
+    stage.hold(remedies.forgotten_early())
+
+
+def _asked_again(stage: Stage) -> None:
+    stage.hold(remedies.late_and_asked_again())
+
+
+WRONG = ("TurnscopeKvMismatch", "TurnscopeReadAfterRelease", "TurnscopeHandleReused")
+LATE = ("TurnscopeReadsDeclined", "TurnscopeReadAfterRelease")
+
 # Prefix caching off on P emulates a miss, as the published benchmark does; on, it is the production baseline.
 PLANS = (
-    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations),)),
+    Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations), Phase(_savings))),
     Plan(PairConfig("cached", 1, prefix_caching=True), (Phase(_conversations),)),
-    Plan(PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20), (Phase(_troubles),)),
+    Plan(
+        PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20),
+        (
+            Phase(_troubles),
+            Phase(_without_handles, options=remedies.NO_HANDLES, calms=(*WRONG, "TurnscopeReadsDeclined")),
+            Phase(_forgotten_early, options=remedies.EARLY, calms=LATE),
+        ),
+    ),
     Plan(
         PairConfig("recomputing", 3, prefix_caching=False, hold_ttl_s=20, load_failure_policy="recompute"),
         # Without a hook first: while one is heard of, a turn without its word is waited for.
-        (Phase(_router, Front.ROUTER), Phase(_bare, Front.BARE), Phase(_late)),
+        (
+            Phase(_router, Front.ROUTER),
+            Phase(_bare, Front.BARE),
+            Phase(_late),
+            Phase(_asked_again, options=remedies.GIVES_UP),
+            Phase(_without_handles, options=remedies.NO_HANDLES, calms=("TurnscopeTurnsStuck",)),
+        ),
         with_cards=True,
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.

@@ -73,9 +73,15 @@ class Handles:
 
 
 def make_app(
-    prefill_url: str, decode_url: str, handle_ttl_s: float = HANDLE_TTL_S, forward: tuple[str, ...] = ()
+    prefill_url: str,
+    decode_url: str,
+    handle_ttl_s: float = HANDLE_TTL_S,
+    forward: tuple[str, ...] = (),
+    prefill_timeout_s: float | None = None,
 ) -> FastAPI:
-    """The proxy between its clients and the two engines, to which it passes the headers named in ``forward`` on."""
+    """The proxy between its clients and the two engines, to which it passes the headers named in ``forward`` on. A
+    prefill that brought a handle and does not answer in ``prefill_timeout_s`` is given up and asked again without it.
+    """
     handles = Handles(handle_ttl_s)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
@@ -118,7 +124,7 @@ def make_app(
         headers = {"X-Request-Id": str(uuid.uuid4()), **passed}
         handle = handles.take(conversation)
         started = time.perf_counter()
-        first = await app.state.prefill.post("/v1/chat/completions", json=_prefill_body(body, handle), headers=headers)
+        first = await _prefill(app.state.prefill, body, handle, headers, prefill_timeout_s)
         log.info(
             "[%s] Prefill done in %.1fms conv=%s: cache %s",
             headers["X-Request-Id"],
@@ -140,6 +146,24 @@ def make_app(
         return JSONResponse(content)
 
     return app
+
+
+async def _prefill(
+    engine: httpx.AsyncClient,
+    body: dict[str, Any],
+    handle: dict[str, Any] | None,
+    headers: dict[str, str],
+    timeout_s: float | None,
+) -> httpx.Response:
+    patience = timeout_s if handle else None
+    try:
+        return await engine.post(
+            "/v1/chat/completions", json=_prefill_body(body, handle), headers=headers, timeout=patience
+        )
+    except httpx.ReadTimeout:
+        # Under an id of its own: the engine may still have the other one.
+        headers["X-Request-Id"] = str(uuid.uuid4())
+        return await engine.post("/v1/chat/completions", json=_prefill_body(body, None), headers=headers)
 
 
 def _prefill_body(body: dict[str, Any], handle: dict[str, Any] | None) -> dict[str, Any]:
@@ -190,10 +214,12 @@ def main() -> None:
     parser.add_argument("--decode", required=True, help="URL of the decode engine")
     parser.add_argument("--forward", action="append", default=[], metavar="HEADER", help="passed on to the engines")
     parser.add_argument("--handle-ttl", type=float, default=HANDLE_TTL_S, help="seconds a handle is kept")
+    parser.add_argument("--prefill-timeout", type=float, help="seconds after which one with a handle is given up")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    app = make_app(options.prefill, options.decode, options.handle_ttl, tuple(options.forward))
+    forward = tuple(options.forward)
+    app = make_app(options.prefill, options.decode, options.handle_ttl, forward, options.prefill_timeout)
     uvicorn.run(app, host=options.host, port=options.port, log_level="warning")
 
 

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import httpx
 
-from live import agent_verdict, foreign, kept, trials
+from live import agent_verdict, foreign, kept, overview, remedies, savings, trials
 from live.agent import Session
 from live.driver import TurnTruth
 from live.engines import Engine
+from live.expected import Facts, Moment
 from live.fronts import Front
+from live.prometheus import Prometheus
+from live.remedies import Calmed
+from live.savings import Saving
 from live.trials import Done
 from live.unknown import Share, unexplained, unknown_of
 from live.verdict import Row, Verdict, judge
@@ -40,12 +44,25 @@ class Result:
     """Configurations that were watched until D held nothing more."""
     scripted: list[Session] = field(default_factory=list)
     """Sessions of the scripted agent, as it timed itself."""
+    saved: list[Saving] = field(default_factory=list)
+    """What reuse spared, against what was predicted."""
     trials: list[Done] = field(default_factory=list)
     """What was done with network cards made of files."""
     views: dict[str, list[Row]] = field(default_factory=dict)
     """The turns of the sidecars that looked at them, by view."""
     over_efa: int = 0
     """Windows of the run's own sidecar, which looks at this host's real cards, that it said went over EFA."""
+    moments: list[Moment] = field(default_factory=list)
+    """When a pair had done what was to be done with it through one proxy, and both were still up."""
+    begin_s: float = 0.0
+    end_s: float = 0.0
+    """Of the first scrape of the run's sidecar, and of one when all was counted."""
+    shown_wrongly: list[str] = field(default_factory=list)
+    """What the Overview dashboard showed in the run's Prometheus, and was not so."""
+    calmed: list[Calmed] = field(default_factory=list)
+    """Remedies of runbooks that were tried."""
+    not_calmed: list[str] = field(default_factory=list)
+    """Alerts that were not as they should be around their remedy."""
     verdict: Verdict = field(default_factory=Verdict)
     groups: list[int] = field(default_factory=list)
     """The engines' process groups."""
@@ -75,11 +92,18 @@ class Result:
 
     @property
     def known(self) -> dict[str, tuple[list[Turn], list[AgentSpan]]]:
-        """Turns and spans of the scripted sessions, by session."""
-        if not self.scripted:
+        """Turns and spans of the scripted sessions, and of those that savings are predicted of, by session."""
+        names = [session.session_id for session in self.scripted] + savings.predicted(self.truth)
+        if not names:
             return {}
         with contextlib.closing(StoreReader(str(self.store))) as reader:
-            return reader.known([session.session_id for session in self.scripted])
+            return reader.known(names)
+
+    def ask(self, prometheus: Prometheus, stored: Sequence[Row]) -> None:
+        """Ask the Prometheus that has scraped the run for every panel, and for alerts around their remedies."""
+        facts = Facts(stored, self.truth, self.scripted, self.engines, self.moments, self.begin_s, self.end_s)
+        self.shown_wrongly = overview.judge(facts, prometheus)
+        self.not_calmed = list(remedies.judge(self.calmed, prometheus.moment))
 
     def judge(self, stored: Sequence[Row]) -> None:
         """Hold the turns of the run's store against what was done, and add up what is not right anywhere."""
@@ -96,6 +120,10 @@ class Result:
             self.verdict.problems.append(f"{len(since)} turns in the store, and {len(self.truth)} were done")
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
-        self.verdict.problems += agent_verdict.judge(self.scripted, self.known)
+        self.verdict.problems += [*self.shown_wrongly, *self.not_calmed]
+        known = self.known
+        self.verdict.problems += agent_verdict.judge(self.scripted, known)
+        self.saved = savings.trials(self.truth, known)
+        self.verdict.problems += savings.judge(self.saved)
         self.stored_unknown = unknown_of(hooked, self.scripted, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)

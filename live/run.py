@@ -17,11 +17,14 @@ from types import FrameType
 
 import msgspec
 
-from live import leaks, router_setup, setup, unknown
+from live import leaks, router_setup, savings, setup, unknown
 from live.cards import running_cards
 from live.engines import LiveError, running_pair
+from live.expected import Moment
 from live.fronts import Front, running_front
 from live.plans import PLANS, Plan
+from live.prometheus import Prometheus, running_prometheus
+from live.remedies import Calmed
 from live.result import Result
 from live.sidecar import Sidecar, running_sidecar, wait_quiet
 from live.sink import trace_file
@@ -53,25 +56,36 @@ def run(
     folder.mkdir(parents=True)
     result = Result(folder)
     traces = contextlib.nullcontext(export_otlp) if export_otlp else trace_file(folder / "traces.jsonl")
-    with (
-        traces as backend,
-        running_sidecar(folder, record=record or folder / "events.jsonl", export_otlp=backend) as sidecar,
-    ):
-        say(f"sidecar: {sidecar.url}/metrics, log {sidecar.log}")
-        for plan in plans:
-            _run_one(plan, sidecar, python, result, proxy_hook, say)
-        result.ours = sidecar.counts()
-        result.over_efa = sidecar.windows("efa")
-        for page in ("metrics", "status"):
-            (folder / page).write_text(sidecar.page(f"/{page}"))
+    with running_prometheus(folder / "prometheus") as prometheus:
+        with (
+            traces as backend,
+            running_sidecar(folder, record=record or folder / "events.jsonl", export_otlp=backend) as sidecar,
+        ):
+            result.begin_s = prometheus.scrape_sidecar(sidecar.url)
+            say(f"sidecar: {sidecar.url}/metrics, log {sidecar.log}")
+            for plan in plans:
+                _run_one(plan, sidecar, prometheus, python, result, proxy_hook, say)
+            result.ours = sidecar.counts()
+            result.over_efa = sidecar.windows("efa")
+            for page in ("metrics", "status"):
+                (folder / page).write_text(sidecar.page(f"/{page}"))
+            result.end_s = prometheus.settled()
+        stored = _rows(result.store)
+        result.ask(prometheus, stored)
     result.leaks = leaks.found(folder, result.needles)
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
-    result.judge(_rows(result.store))
+    result.judge(stored)
     return result
 
 
 def _run_one(
-    plan: Plan, sidecar: Sidecar, python: Path, result: Result, proxy_hook: bool, say: Callable[[str], None]
+    plan: Plan,
+    sidecar: Sidecar,
+    prometheus: Prometheus,
+    python: Path,
+    result: Result,
+    proxy_hook: bool,
+    say: Callable[[str], None],
 ) -> None:
     before = sidecar.explained()
     with contextlib.ExitStack() as stack:
@@ -83,13 +97,21 @@ def _run_one(
         say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
         started = time.monotonic()
         pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=result.folder))
+        prometheus.scrape_engines({engine.name: engine.url for engine in pair.engines})
         result.groups += [engine.process.pid for engine in pair.engines]
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
-        for phase in plan.phases:
-            log = result.folder / f"proxy-{config.ordinal}-{phase.front}.log"
-            with running_front(phase.front, pair, log, endpoint=sidecar.endpoint if proxy_hook else None) as url:
-                phase.do(Stage(config, pair, url, sidecar, result, say, phase.front, cards))
+        since_s = prometheus.settled()
+        for number, phase in enumerate(plan.phases):
+            log = result.folder / f"proxy-{config.ordinal}-{number}.log"
+            begin_s = _counted(sidecar, prometheus, say) if phase.calms else since_s
+            hears, begun_s = sidecar.endpoint if proxy_hook else None, time.time()
+            with running_front(phase.front, pair, log, endpoint=hears, options=phase.options) as running:
+                phase.do(Stage(config, pair, running.url, sidecar, result, say, phase.front, cards))
+                result.moments.append(Moment(prometheus.settled(), config, phase.front, begun_s))
+            if phase.calms:
+                end_s = _counted(sidecar, prometheus, say)
+                result.calmed.append(Calmed(phase.calms, config.name, since_s, begin_s, end_s))
         say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
         wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
         if plan.to_the_end:
@@ -102,6 +124,12 @@ def _run_one(
     if cards:
         result.trials = cards.done
         result.views = {view: _rows(each.store) for view, each in cards.views.items()}
+
+
+def _counted(sidecar: Sidecar, prometheus: Prometheus, say: Callable[[str], None]) -> float:
+    """The time of a scrape when all that was done is counted."""
+    wait_quiet(sidecar, seconds=MARGIN_S, say=say, while_held=True)
+    return prometheus.settled()
 
 
 def _rows(store: Path) -> list[Row]:
@@ -182,6 +210,8 @@ def _summary(result: Result) -> str:
     lines += [f"where both hooks told, {unknown.total(result.stored_unknown.values())}"]
     if result.trials:
         lines += [f"{len(result.trials)} trials with network cards, seen with both engines on their node and with one"]
+    if result.saved:
+        lines += ["what reuse spared, in ms, against what was predicted without it:", savings.table(result.saved)]
     lines += [f"{len(verdict.problems)} things not as they were done"]
     if verdict.too_slow:
         lines += [f"{verdict.too_slow} turns came later than D holds: this machine is too slow to judge their reason"]

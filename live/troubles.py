@@ -52,7 +52,10 @@ def single_troubles() -> Groups:
                 perhaps={2: ("stale_handle",)},
             ),
         ),
-        (Conversation("late", (FIRST, ("declined_expired",), AFTER_FAILURE), acts={2: Act.WAIT_PAST_TTL}),),
+        *(
+            (Conversation(name, (FIRST, ("declined_expired",), AFTER_FAILURE), acts={2: Act.WAIT_PAST_TTL}),)
+            for name in ("late", "late-too", "late-as-well")
+        ),
         (
             Conversation("lost", (FIRST, ("handle_not_given",), NONE), acts={2: Act.LOSE_HANDLE}),
             Conversation("short", (FIRST, ("below_threshold",)), short=True),

@@ -78,7 +78,7 @@ ADVICE: Final[dict[Verdict, Advice]] = {
     ),
     Verdict.OUTSIDE_THE_MODEL: Advice(
         "Most of the time is outside the model",
-        lambda f: f"{_most(f)} Whether tools or the application's own program take it is not separated.",
+        _most,
         "Send the agent's spans here: four lines, below the bar, separate the two.",
     ),
     Verdict.APPLICATION: Advice(
@@ -124,25 +124,21 @@ class Warning(NamedTuple):
     """What needs someone."""
 
     said: str
-    check: str | None
+    check: str
     """Of ``filters.CHECKS``: which sessions to look at."""
 
 
 def warnings(figures: Figures) -> list[Warning]:
     """The gravest first."""
     tools = figures.errors - figures.failed_turns
-    found = [
-        (
-            figures.suspicious_turns,
-            f"{text.turns(figures.suspicious_turns)} may have a **wrong answer**",
-            "Possibly wrong",
-        ),
-        (
-            figures.failed_turns,
-            f"{text.turns(figures.failed_turns)} **got no answer**: failed, cancelled or stuck",
-            "Not answered",
-        ),
-        (tools, f"{tools:,} calls of **tools failed**", "Errors"),
-        (figures.failed_tasks, f"{figures.failed_tasks:,} **tasks failed**", None),
+    found = (
+        (figures.suspicious_turns, "turn", "may have a **wrong answer**", "Possibly wrong"),
+        (figures.failed_turns, "turn", "got **no answer**: failed, cancelled or stuck", "Not answered"),
+        (tools, "call", "of **tools failed**", "Errors"),
+        (figures.failed_tasks, "task", "**failed**", "Failed tasks"),
+    )
+    return [
+        Warning(f"{count:,} {noun if count == 1 else noun + 's'} {said}.", check)
+        for count, noun, said, check in found
+        if count > 0
     ]
-    return [Warning(f"{said}.", check) for count, said, check in found if count > 0]

@@ -126,7 +126,10 @@ def reuse_answer(figures: Figures) -> Answer:
 
 
 def where(figures: Figures) -> str:
+    """What most of the working time goes into, within a sentence."""
     word = part_word(largest(figures), figures)
+    if word is NOT_SEPARATED:
+        return "tools or the application's own program, which are not told apart"
     return f"{word.plain[0].lower()}{word.plain[1:]}"
 
 

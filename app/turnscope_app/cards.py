@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from turnscope.model import Figures
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store.totals import Totals
 from turnscope_app import answers, text, words
@@ -37,10 +40,10 @@ class Change(NamedTuple):
     """None: neither is."""
 
 
-def store(totals: Totals) -> list[Card]:
-    """The figures of the whole store."""
+def store(totals: Totals, sessions: int) -> list[Card]:
+    """The figures of the whole store, which has so many sessions."""
     return [
-        Card("Sessions", text.count(totals.sessions), "Conversations or agent runs with an id."),
+        Card("Sessions", text.count(sessions), "Conversations or agent runs with an id."),
         Card(
             "Turns",
             text.count(totals.turns),
@@ -148,41 +151,82 @@ def _points(now: int, whole: int, before: int, whole_before: int) -> str | None:
     return f"{100 * now / whole - 100 * before / whole_before:+.0f} points" if whole and whole_before else None
 
 
-def session(summary: dict[str, Any]) -> list[Card]:
+def session(summary: SessionSummary, turns: pa.Table) -> list[Card]:
     """The figures of one session; how much was computed again only where there is evidence of it."""
-    turns = summary["turns"]
+    sums = {name: _sum(turns[name]) for name in _SUMMED}
+    measured = {name: len(turns) - turns[name].null_count for name in (*_SUMMED, "ttft_ns")}
+    reused = [sums[name] for name in ("local_hit_tokens", "fetched_tokens", "external_tokens")]
+    source = min(measured[name] for name in ("local_hit_tokens", "fetched_tokens", "external_tokens"))
     found = [
-        Card("Turns", text.count(turns), "Model calls, as the client sees them."),
-        Card(
-            "Prompt tokens",
-            text.count(summary["prompt_tokens"]),
-            f"Of all its turns together.{_measured(summary['measured_turns'], turns)}",
-        ),
+        Card("Whole session", text.duration(summary.wall_ns), "From the first thing known of it to the last."),
+        _spared(summary),
+        Card("Turns", text.count(summary.turns), "Model calls, as the client sees them."),
+        _tools(summary),
         Card(
             "Prompt tokens reused",
-            text.share(summary["reused_tokens"], summary["source_tokens"]),
-            f"{_REUSED}{_measured(summary['source_turns'], turns)}",
+            text.share(None if None in reused else sum(n or 0 for n in reused), sums["prompt_tokens"]),
+            f"{_REUSED} Of {text.count(sums['prompt_tokens'], 'tokens')} together.{_measured(source, summary.turns)}",
         ),
-        _fetched(summary["fetched_tokens"], summary["fetched_bytes"]),
+        _fetched(sums["fetched_tokens"], sums["fetched_bytes"]),
     ]
-    if summary["split_turns"]:
+    if measured["recomputed_tokens"]:
         found.append(
             Card(
                 "Tokens computed again",
-                text.count(summary["recomputed_tokens"]),
-                f"Had been computed in this session before: wasted work.{_measured(summary['split_turns'], turns)}",
+                text.count(sums["recomputed_tokens"]),
+                "Had been computed in this session before: wasted work."
+                f"{_measured(measured['recomputed_tokens'], summary.turns)}",
             )
         )
     return [
         *found,
         Card(
             "First token, median",
-            text.duration(summary["ttft_median_ns"]),
+            text.duration(summary.ttft_median_ns),
             "Half of the turns had their first content byte within this time. Measured by the proxy hook."
-            f"{_measured(summary['ttft_turns'], turns)}",
+            f"{_measured(measured['ttft_ns'], summary.turns)}",
         ),
-        Card("Possibly wrong answers", text.count(summary["suspicious_turns"]), _WRONG),
+        Card("Possibly wrong answers", text.count(summary.suspicious_turns), _WRONG),
     ]
+
+
+_SUMMED: Final = (
+    "prompt_tokens",
+    "local_hit_tokens",
+    "fetched_tokens",
+    "external_tokens",
+    "recomputed_tokens",
+    "fetched_bytes",
+)
+
+
+def _sum(column: Any) -> int | None:
+    total: int | None = pc.sum(column).as_py()
+    return total
+
+
+def _spared(summary: SessionSummary) -> Card:
+    found = summary.ceiling
+    what = (
+        "How much shorter the session would be had all that was computed again been fetched back instead (the ceiling)."
+    )
+    if found.fetched_ns is None:
+        why = "No turn tells what it computed again, or what that cost."
+        return Card("Reuse could spare", words.NOT_MEASURED, f"{what} {why}", words.Known.ESTIMATED)
+    between = f"{text.duration(found.fetched_low_ns)} to {text.duration(found.fetched_high_ns)}"
+    return Card(
+        "Reuse could spare", f"≤ {text.duration(found.fetched_ns)}", f"{what} Range: {between}.", words.Known.ESTIMATED
+    )
+
+
+def _tools(summary: SessionSummary) -> Card:
+    if summary.tools is not None:
+        return Card("Tool calls", text.count(summary.tools), "Tools that ran, as the agent's spans tell.")
+    return Card(
+        "Tool calls asked for",
+        text.count(summary.tool_calls),
+        "By the model's answers; whether they ran, only the agent's spans would tell.",
+    )
 
 
 def _fetched(tokens: int | None, size: int | None) -> Card:

@@ -1,33 +1,35 @@
 """Charts of one session, as Altair builders over small long frames. Each frame is testable by itself.
 
-``numbers`` are the numbers of all turns that are looked at, so that one without a measurement leaves a gap.
+``numbers`` are the numbers of the turns that are looked at, those without a measurement included: they leave a gap.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, cast
 
 import altair as alt
 import pandas as pd
 import pyarrow as pa
 
-from turnscope.semconv import TokenSource
-from turnscope_app import colours, frames, words
+from turnscope.semconv import Detail, Evidence, Part, TokenSource
+from turnscope.store.whole import Whole
+from turnscope_app import colours, words
 
 HEIGHT: Final = 320
 COLOURS: Final = {words.SOURCES[source].plain: colour for source, colour in colours.SOURCES.items()}
 TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
 TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
-_FATES: Final = {words.FATES[fate].plain: colour for fate, colour in colours.FATES.items()}
-_OTHER: Final = "Other"
+_OPACITY: Final = {Evidence.MEASURED: 1.0, Evidence.INFERRED: 0.5, Evidence.NONE: 0.6}
 
 
-def tokens_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
+def tokens_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
     """``turn, source, tokens, order``: one row for each source of each turn that was measured and is not 0."""
-    rows = table.to_pylist()
     order = {word.plain: i for i, word in enumerate(words.SOURCES.values())}
     found = []
-    for number, row in zip(frames.numbers(rows, offset), rows, strict=True):
+    for number, row in zip(numbers, table.to_pylist(), strict=True):
         split = row["recomputed_tokens"] is not None and row["new_tokens"] is not None
         sources = {
             TokenSource.LOCAL_HIT: row["local_hit_tokens"],
@@ -73,9 +75,9 @@ def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChar
     return (bars + signs).properties(height=HEIGHT)
 
 
-def times_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
+def times_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
     """``turn, what, ms``: one row for each time that was measured."""
-    return _long(table, offset, TIMES, "ms", 1e6)
+    return _long(table, numbers, TIMES, "ms", 1e6)
 
 
 def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
@@ -100,9 +102,9 @@ def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     )
 
 
-def bytes_frame(table: pa.Table, offset: int = 0) -> pd.DataFrame:
+def bytes_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
     """``turn, what, mb``: megabytes (10^6 bytes) fetched back and handed over, where measured."""
-    return _long(table, offset, TRANSFERS, "mb", 1e6)
+    return _long(table, numbers, TRANSFERS, "mb", 1e6)
 
 
 def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
@@ -127,67 +129,151 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     )
 
 
-def holds_frame(table: pa.Table, holds: pa.Table, offset: int = 0) -> pd.DataFrame:
-    """``turn, fate, start_s, end_s, kept_s``: when the blocks each turn left were kept, from the first turn's start.
+_TTFT: Final = {
+    "ttft_proxy_ns": (Detail.PROXY, colours.SLATE),
+    "ttft_queue_ns": (Detail.QUEUE, colours.RED),
+    "ttft_fetch_ns": (Detail.REVERSE_FETCH, colours.TEAL),
+    "ttft_prefill_ns": (Detail.PREFILL, colours.BLUE),
+    "ttft_handoff_ns": (Detail.HANDOFF, colours.VIOLET),
+    "ttft_first_step_ns": (Detail.FIRST_STEP, colours.AMBER),
+    "ttft_unattributed_ns": (Detail.UNATTRIBUTED, colours.GREY),
+}
 
-    The length is the holder's own measurement. What is still held, or was never measured, reaches to the end of
-    what was seen and has no ``kept_s``.
-    """
-    rows = table.to_pylist()
-    if not rows:
-        return pd.DataFrame(columns=["turn", "fate", "start_s", "end_s", "kept_s"])
-    by_id = {hold["hold_id"]: hold for hold in holds.to_pylist()}
-    zero = min(row["started_ns"] for row in rows)
-    seen = [t for r in [*rows, *by_id.values()] for t in (r["started_ns"], r["ended_ns"]) if t is not None]
+
+def ttft_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
+    """``turn, what, meaning, ms, order``: one row for each part of each turn's time to its first word that took any.
+    A time of which no part was measured is not explained."""
     found = []
-    for number, row in zip(frames.numbers(rows, offset), rows, strict=True):
-        hold = by_id.get(row["left_hold_id"])
-        if hold is None:
-            continue
-        start, held = hold["started_ns"], hold["held_ns"]
-        if held is None and hold["ended_ns"] is not None:
-            held = hold["ended_ns"] - start
-        end = max(seen) if held is None else start + held
-        found.append((number, _fate(row["hold_fate"]), (start - zero) / 1e9, (end - zero) / 1e9, held and held / 1e9))
-    return pd.DataFrame(found, columns=["turn", "fate", "start_s", "end_s", "kept_s"])
+    for number, row in zip(numbers, table.to_pylist(), strict=True):
+        parts = {name: row[name] for name in _TTFT}
+        if row["ttft_ns"] is not None and not any(parts.values()):
+            parts["ttft_unattributed_ns"] = row["ttft_ns"]
+        for order, (name, ns) in enumerate(parts.items()):
+            if ns:
+                word = words.INPUT[_TTFT[name][0]]
+                found.append((number, word.plain, f"{word.story} ({word.term})", ns / 1e6, order))
+    return pd.DataFrame(found, columns=["turn", "what", "meaning", "ms", "order"])
 
 
-def holds(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
-    """A bar a turn from when its blocks were kept until they were let go, coloured by what became of them."""
-    present = [name for name in (*_FATES, _OTHER) if name in set(frame["fate"])]
+def ttft(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
+    """What each turn's time to its first word was made of, stacked, in milliseconds."""
+    shades = {words.INPUT[detail].plain: colour for detail, colour in _TTFT.values()}
+    present = [name for name in shades if name in set(frame["what"])]
     return (
         alt.Chart(frame)
-        .mark_bar(height={"band": 0.6}, cornerRadius=2)
+        .mark_bar()
         .encode(
-            y=alt.Y("turn:O", title="Turn", scale=alt.Scale(domain=numbers), axis=alt.Axis(labelOverlap=True)),
-            x=alt.X("start_s:Q", title="Seconds since the first turn began", axis=alt.Axis(format=",~r")),
-            x2="end_s:Q",
-            color=alt.Color(
-                "fate:N",
-                title=None,
-                scale=_scale({**_FATES, _OTHER: colours.SLATE}, present),
-                legend=_legend(present),
-            ),
+            x=_turns(numbers),
+            y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
+            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            order=alt.Order("order:Q"),
             tooltip=[
-                alt.Tooltip("turn:O", title="Left by turn"),
-                alt.Tooltip("fate:N", title="What became of it"),
-                alt.Tooltip("kept_s:Q", title="Kept for (s)", format=",.2f"),
+                alt.Tooltip("turn:O", title="Turn"),
+                alt.Tooltip("what:N", title="What"),
+                alt.Tooltip("ms:Q", title="Milliseconds", format=",.1f"),
+                alt.Tooltip("meaning:N", title="That is"),
             ],
         )
         .properties(height=HEIGHT)
     )
 
 
-def _fate(fate: str | None) -> str:
-    plain = words.FATES[fate].plain if fate in words.FATES else _OTHER
-    return plain if plain in _FATES else _OTHER
+_MOST_POINTS: Final = 250
+_LENGTHS: Final = {"prompt_tokens": "Prompt (context)", "output_tokens": "Answer"}
 
 
-def _long(table: pa.Table, offset: int, names: dict[str, str], value: str, divisor: float) -> pd.DataFrame:
-    rows = table.to_pylist()
+def context_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
+    """``turn, until, what, tokens``: how long each turn's prompt and answer were; of a long session the longest of so
+    many turns, ``turn`` to ``until``, in a row."""
+    rows = table.select([*_LENGTHS]).to_pylist()
+    step = max(1, -(-len(rows) // _MOST_POINTS))
+    found = []
+    for at in range(0, len(rows), step):
+        some = rows[at : at + step]
+        for name, shown in _LENGTHS.items():
+            known = [row[name] for row in some if row[name] is not None]
+            if known:
+                found.append((numbers[at], numbers[at + len(some) - 1], shown, max(known)))
+    return pd.DataFrame(found, columns=["turn", "until", "what", "tokens"])
+
+
+def context(frame: pd.DataFrame) -> alt.Chart:
+    """How the context grew from turn to turn, and where it was cut."""
+    shades = dict(zip(_LENGTHS.values(), (colours.BLUE, colours.TEAL), strict=True))
+    present = [name for name in shades if name in set(frame["what"])]
+    return (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=25, filled=True))
+        .encode(
+            x=alt.X("turn:Q", title="Turn", axis=alt.Axis(format=",d", tickMinStep=1), scale=alt.Scale(zero=False)),
+            y=alt.Y("tokens:Q", title="Tokens", axis=alt.Axis(format=",d")),
+            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            tooltip=[
+                alt.Tooltip("turn:Q", title="Turn", format=",d"),
+                alt.Tooltip("until:Q", title="to turn", format=",d"),
+                alt.Tooltip("what:N", title="What"),
+                alt.Tooltip("tokens:Q", title="Tokens", format=",d"),
+            ],
+        )
+        .properties(height=HEIGHT)
+    )
+
+
+def opacity() -> alt.Opacity:
+    """What is inferred is paler; the row's ``known`` says so."""
+    return alt.Opacity("known:N", scale=alt.Scale(domain=[*_OPACITY], range=[*_OPACITY.values()]), legend=None)
+
+
+_MOST_BARS: Final = 160
+
+
+def overview_frame(whole: Whole, numbers: Sequence[int], page: int) -> pd.DataFrame:
+    """``place, turns, part, seconds, order``: what the time of so many turns in a row was spent on, a bar each, until
+    the next ones begin. ``page``: turns that are shown at once."""
+    starts = cast(list[int], whole.turns["started_ns"].to_pylist())
+    step = page * max(1, -(-len(starts) // (page * _MOST_BARS)))
+    edges = [starts[at] for at in range(step, len(starts), step)]
+    spent: list[Counter[Part]] = [Counter() for _ in range(len(edges) + 1)]
+    for at in whole.segments:
+        spent[bisect_right(edges, at.start_ns)][at.part] += at.end_ns - at.start_ns
+    order = {part: place for place, part in enumerate(words.PARTS)}
+    return pd.DataFrame(
+        [
+            (place, f"{numbers[place * step]:,} to {numbers[min(len(numbers), (place + 1) * step) - 1]:,}", *of)
+            for place, parts in enumerate(spent)
+            for of in ((words.PARTS[part].shown, ns / 1e9, order[part]) for part, ns in parts.items())
+        ],
+        columns=["place", "turns", "part", "seconds", "order"],
+    )
+
+
+def overview(frame: pd.DataFrame) -> alt.Chart:
+    """The whole of a long session, a bar for each page of turns."""
+    shades = {words.PARTS[part].shown: colour for part, colour in colours.PARTS.items()}
+    present = [name for name in shades if name in set(frame["part"])]
+    labels = list(dict.fromkeys(frame.sort_values("place")["turns"]))
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X("turns:O", title="Turns", sort=labels, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
+            y=alt.Y("seconds:Q", title="Seconds", axis=alt.Axis(format=",~r")),
+            color=alt.Color("part:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            order=alt.Order("order:Q"),
+            tooltip=[
+                alt.Tooltip("turns:N", title="Turns"),
+                alt.Tooltip("part:N", title="What"),
+                alt.Tooltip("seconds:Q", title="Seconds", format=",.1f"),
+            ],
+        )
+        .properties(height=180)
+    )
+
+
+def _long(table: pa.Table, numbers: Sequence[int], names: dict[str, str], value: str, divisor: float) -> pd.DataFrame:
     found = [
         (number, shown, row[name] / divisor)
-        for number, row in zip(frames.numbers(rows, offset), rows, strict=True)
+        for number, row in zip(numbers, table.to_pylist(), strict=True)
         for name, shown in names.items()
         if row[name] is not None
     ]

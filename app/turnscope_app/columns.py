@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from turnscope.semconv import Part
 from turnscope_app import text, words
 
 Row = dict[str, Any]
@@ -27,6 +28,7 @@ class Kind(StrEnum):
     TIME = "UTC time"
     SHARE = "percent"
     YES_NO = "yes or no"
+    LINK = "address"
 
 
 UNITS: Final = {Kind.TOKENS: "tokens", Kind.BYTES: "bytes", Kind.MS: "ms", Kind.SECONDS: "s", Kind.TIME: "UTC"}
@@ -67,30 +69,120 @@ def percent(part: int | None, whole: int | None) -> float | None:
     return None if part is None or not whole else 100 * part / whole
 
 
+def written(row: Row, column: Column) -> str:
+    """A figure of a row in words, with its unit."""
+    found = column.of(row)
+    if found is None or found == []:
+        return column.absent
+    match column.kind:
+        case Kind.TOKENS:
+            return text.count(found, "tokens")
+        case Kind.COUNT:
+            return text.count(found)
+        case Kind.BYTES:
+            return text.size(found)
+        case Kind.MS | Kind.SECONDS:
+            return text.duration(found)
+        case Kind.TIME:
+            return text.when(found)
+        case Kind.YES_NO:
+            return "yes" if found else "no"
+        case Kind.WORD:
+            return text.worded(column.vocabulary, found) or column.absent
+        case Kind.WORDS:
+            return ", ".join(text.worded(column.vocabulary, one) or "" for one in found)
+        case _:
+            return text.harmless(str(found))
+
+
 def _warnings(row: Row) -> str:
     parts = []
     if row["suspicious_turns"]:
         parts.append(f"⚠ {row['suspicious_turns']:,} possibly wrong")
     if row["failed_turns"]:
         parts.append(f"✕ {row['failed_turns']:,} not answered")
+    tools = (row.get("errors") or 0) - row["failed_turns"]
+    if tools > 0:
+        parts.append(f"✕ {tools:,} tools failed")
     return " · ".join(parts)
+
+
+def _of_wall(name: str) -> Callable[[Row], float | None]:
+    return lambda row: percent(row.get(name), row.get("wall_ns"))
+
+
+def _names(field: str) -> Callable[[Row], list[str]]:
+    return lambda row: [text.harmless(name, 60) for name in row.get(field) or []]
+
+
+def _most(row: Row) -> str | None:
+    """The part that most of its working time was spent on, and its share of all its time."""
+    parts = {part: row.get(f"{part}_ns") or 0 for part in words.PARTS if part != Part.USER_WAIT}
+    part = max(parts, key=lambda name: parts[name])
+    return f"{words.PARTS[part].plain}, {text.share(parts[part], row['wall_ns'])}" if parts[part] else None
 
 
 SESSIONS: Final = (
     Column(
+        "applications",
+        "Application",
+        "As its spans name it, with its version.",
+        Kind.LIST,
+        value=_names("applications"),
+    ),
+    Column("agents", "Agent", "The agents that took part.", Kind.LIST, value=_names("agents")),
+    Column(
         "session",
         "Session",
         "The conversation's id, as the client sent it (gen_ai.conversation.id).",
+        width=200,
         value=lambda row: text.session(row["session_id"]),
     ),
-    Column("last_ns", "Last activity", "When the session's newest turn ended.", Kind.TIME),
-    Column("turns", "Turns", "How many model calls turnscope saw in this session.", Kind.COUNT),
+    Column("ended_ns", "Last activity", "When the last thing known of it ended.", Kind.TIME),
     Column(
         "warnings",
         "Check",
         "Turns whose answer may be wrong, and turns that were not answered. Open the session.",
         width=130,
         value=_warnings,
+    ),
+    Column(
+        "wall_ns", "Lasted", "From the first thing known of it to the last, waits for people included.", Kind.SECONDS
+    ),
+    Column(
+        "most",
+        "Most of its work",
+        "What most of its time was spent on, waits for a person left out, and the share of all its time.",
+        width=210,
+        value=_most,
+    ),
+    Column("turns", "Turns", "How many model calls turnscope saw in this session.", Kind.COUNT),
+    *(
+        Column(
+            f"{part}_share",
+            word.plain,
+            f"{word.story} Share of its time ({word.term}).",
+            Kind.SHARE,
+            110,
+            value=_of_wall(f"{part}_ns"),
+        )
+        for part, word in words.PARTS.items()
+    ),
+    Column(
+        "inferred",
+        "Inferred",
+        "Share of its time that is told by what came before and after it, and not measured.",
+        Kind.SHARE,
+        110,
+        value=_of_wall("inferred_ns"),
+    ),
+    Column(
+        "spared",
+        "Saved by reuse at best",
+        "How much shorter it would be, had all that was computed again been fetched back (estimated).",
+        Kind.SHARE,
+        110,
+        value=_of_wall("spared_ns"),
     ),
     Column(
         "reused",
@@ -108,6 +200,12 @@ SESSIONS: Final = (
         Kind.WORD,
         vocabulary=words.REASONS,
         value=lambda row: row["main_reason"] or words.NO_OBSTACLE,
+    ),
+    Column(
+        "task_latency_median_ns",
+        "Whole task, median",
+        "Half of its completed tasks took no longer, from the user's message to the answer.",
+        Kind.SECONDS,
     ),
     Column(
         "ttft_median_ns",
@@ -132,12 +230,31 @@ SESSIONS: Final = (
         Kind.TOKENS,
     ),
     Column("fetched_bytes", "Fetched back", "Data moved from decode to prefill workers.", Kind.BYTES),
-    Column("models", "Model", "The models that served it.", Kind.LIST),
+    Column("models", "Model", "The models that served it.", Kind.LIST, value=_names("models")),
+    Column("engines", "Engines", "Prefill and decode engines that served it.", Kind.LIST, value=_names("engines")),
 )
+OPTED: Final = (
+    Column("label", "Called", "What its application calls it.", width=160, value=lambda row: _harmless(row["label"])),
+    Column("link", "Trace", "The session in its application's own trace tool.", Kind.LINK, 80),
+)
+"""Columns of a list whose applications have opted in to them: fields that ``opted`` makes."""
 
 
-def _of_wall(name: str) -> Callable[[Row], float | None]:
-    return lambda row: percent(row[name], row["wall_ns"])
+def _harmless(foreign: str | None) -> str | None:
+    return None if foreign is None else text.harmless(foreign)
+
+
+NAMES: Final = ("applications", "agents")
+"""Columns that a list lacks where no session of the store has a value."""
+WHO: Final = (*NAMES, "session")
+"""Columns by which a session is known: they stay in view."""
+
+
+def listed(names: Iterable[str], fields: Iterable[str]) -> list[Column]:
+    """The columns of a list of sessions: who took part, then what was opted in to, then the rest. ``names`` are those
+    of ``NAMES`` that any session has, ``fields`` those of the table."""
+    who = [column for column in SESSIONS if column.name in WHO and column.name in (*names, "session")]
+    return [*who, *(c for c in OPTED if c.name in fields), *(c for c in SESSIONS if c.name not in WHO)]
 
 
 APPLICATIONS: Final = (

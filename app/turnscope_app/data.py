@@ -14,9 +14,10 @@ import streamlit as st
 
 from turnscope.model import Figures, Period, SessionSummary
 from turnscope.store import StoreReader
-from turnscope.store.queries import SessionFilter, SessionSort
-from turnscope.store.summaries import fresh
+from turnscope.store.session_queries import SummaryFilter, SummarySort
+from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
+from turnscope.store.whole import Whole, read
 
 STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
 """Set by ``turnscope explore``: the store's address."""
@@ -76,10 +77,15 @@ def _version(url: str) -> str:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def sessions(store: Store, where: tuple[tuple[str, Any], ...], sort: str, descending: bool) -> tuple[pa.Table, int]:
-    """At most ``LIMIT`` sessions that meet ``where`` (fields of ``SessionFilter``), and how many there are in all."""
-    page = _reader(store.url).sessions(
-        SessionFilter(**dict(where)), sort=SessionSort(sort), descending=descending, limit=LIMIT
+def sessions(store: Store, where: Asked, sort: str, descending: bool, offset: int) -> tuple[pa.Table, int]:
+    """At most ``LIMIT`` sessions that meet ``where`` (fields of ``SummaryFilter``), and how many there are in all."""
+    page = _reader(store.url).listed(
+        SummaryFilter(**dict(where)),
+        sort=SummarySort(sort),
+        descending=descending,
+        limit=LIMIT,
+        offset=offset,
+        fresh=_fresh(store),
     )
     return page.table, page.total
 
@@ -126,10 +132,10 @@ def telling(store: Store, period: Asked) -> dict[str, SessionSummary]:
     return _reader(store.url).telling(Period(**dict(period)), _fresh(store))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def unattributed(store: Store, where: tuple[tuple[str, Any], ...]) -> pa.Table:
-    """The turns without a session id as one row with the columns of ``sessions``; no row if none meets ``where``."""
-    return _reader(store.url).unattributed(SessionFilter(**dict(where)))
+@st.cache_data(max_entries=4, show_spinner=False)
+def unattributed(store: Store) -> pa.Table:
+    """The turns without a session id as one row with columns of ``sessions``; no row if there are none."""
+    return _reader(store.url).unattributed()
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -138,17 +144,17 @@ def session(store: Store, session_id: str | None) -> dict[str, Any] | None:
     return _reader(store.url).session(session_id)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def turns(store: Store, session_id: str | None, offset: int) -> tuple[pa.Table, int]:
-    """At most ``LIMIT`` turns from ``offset`` on, oldest first, and how many there are in all."""
-    page = _reader(store.url).turns(session_id, limit=LIMIT, offset=offset)
-    return page.table, page.total
+# The same object for everyone, since copying a long session takes longer than reading it: nobody changes it.
+@st.cache_resource(max_entries=8, show_spinner="Reading the session")
+def whole(store: Store, session_id: str) -> Whole | None:
+    """All that is known of one session; None if that is nothing."""
+    return read(_reader(store.url), session_id, time.time_ns())
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def holds(store: Store, session_id: str | None) -> pa.Table:
-    """The holds that the session's turns left or were offered."""
-    return _reader(store.url).holds(session_id, limit=2 * LIMIT).table
+def turns(store: Store, session_id: str | None, offset: int, limit: int) -> pa.Table:
+    """At most ``limit`` turns from ``offset`` on, oldest first."""
+    return _reader(store.url).turns(session_id, limit=limit, offset=offset).table
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -161,9 +167,3 @@ def totals(store: Store) -> Totals:
 def counts(store: Store) -> Counts:
     """How many turns and holds have each word of the closed vocabularies."""
     return _reader(store.url).counts()
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def choices(store: Store) -> dict[str, list[str]]:
-    """The models and engines to choose from."""
-    return _reader(store.url).choices()

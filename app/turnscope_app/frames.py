@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from turnscope.model import Figures
 from turnscope_app import columns, fields, text, words
+from turnscope_app import opted as of_application
 from turnscope_app.columns import Column, Kind, Row
 
 _PER_UNIT: Final = {Kind.MS: 1e6, Kind.SECONDS: 1e9}
@@ -38,7 +39,7 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
     if kind is Kind.LIST:
         return [v or [] for v in values]
     if kind is Kind.WORD:
-        values = [words.shown(column.vocabulary, v) for v in values]
+        values = [text.worded(column.vocabulary, v) for v in values]
     return pd.Series(values, dtype="str")
 
 
@@ -47,23 +48,24 @@ def _rounded(number: float) -> float:
     return round(number) if abs(number) >= 100 else round(number, 1)
 
 
-def sessions(table: pa.Table) -> pd.DataFrame:
+def sessions(table: pa.Table, shown: Iterable[Column] = columns.SESSIONS) -> pd.DataFrame:
     """One row a session."""
-    return of(table.to_pylist(), columns.SESSIONS)
+    return of(table.to_pylist(), shown)
 
 
-def turns(table: pa.Table, offset: int = 0) -> pd.DataFrame:
-    """One row a turn; ``offset`` turns come before the first row."""
-    rows = table.to_pylist()
-    return of([{**row, "number": n} for n, row in zip(numbers(rows, offset), rows, strict=True)], fields.TURNS)
+def opted(table: pa.Table, labels: Mapping[str, str], links: Mapping[str, str]) -> pa.Table:
+    """Sessions with the ``label`` and ``link`` that their applications have opted in to, where any has."""
+    names, ids = table["applications"].to_pylist(), table["session_id"].to_pylist()
+    for name, made, templates in (("label", of_application.label, labels), ("link", of_application.link, links)):
+        if templates:
+            values = [made(templates, one or [], session_id) for one, session_id in zip(names, ids, strict=True)]
+            table = table.append_column(name, pa.array(values, pa.string()))
+    return table
 
 
-def numbers(rows: list[Row], offset: int = 0) -> list[int]:
-    """Each turn's number: its index in the session, or its place in the list where indexes are missing or repeat."""
-    indexes = [r["turn_index"] for r in rows]
-    if None in indexes or len(set(indexes)) < len(indexes):
-        return list(range(offset + 1, offset + 1 + len(rows)))
-    return indexes
+def turns(rows: list[Row], numbers: list[int]) -> pd.DataFrame:
+    """One row a turn."""
+    return of([{**row, "number": number} for number, row in zip(numbers, rows, strict=True)], fields.TURNS)
 
 
 def applications(found: list[Figures]) -> pd.DataFrame:
@@ -82,36 +84,10 @@ def details(turn: Row, group: fields.Group) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "what": pd.Series([column.label for column in shown], dtype="str"),
-            "value": pd.Series([text.escaped(value(turn, column)) for column in shown], dtype="str"),
+            "value": pd.Series([text.escaped(columns.written(turn, column)) for column in shown], dtype="str"),
             "help": pd.Series([text.escaped(column.help) for column in shown], dtype="str"),
         }
     )
-
-
-def value(row: Row, column: Column) -> str:
-    """A figure of a row in words, with its unit."""
-    found = column.of(row)
-    if found is None or found == []:
-        return column.absent
-    match column.kind:
-        case Kind.TOKENS:
-            return text.count(found, "tokens")
-        case Kind.COUNT:
-            return text.count(found)
-        case Kind.BYTES:
-            return text.size(found)
-        case Kind.MS | Kind.SECONDS:
-            return text.duration(found)
-        case Kind.TIME:
-            return text.when(found)
-        case Kind.YES_NO:
-            return "yes" if found else "no"
-        case Kind.WORD:
-            return words.shown(column.vocabulary, found) or column.absent
-        case Kind.WORDS:
-            return ", ".join(words.shown(column.vocabulary, one) or one for one in found)
-        case _:
-            return text.harmless(str(found))
 
 
 def vocabulary(table: Mapping[str, words.Word], counts: dict[str, int], total: int, what: str) -> pd.DataFrame:

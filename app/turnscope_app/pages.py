@@ -20,6 +20,7 @@ TOOLS: Final = st.Page(_VIEWS / "tools.py", title="Tools and tasks", icon=":mate
 SUSPICIONS: Final = st.Page(
     _VIEWS / "suspicions.py", title="Suspicions", icon=":material/warning:", url_path="suspicions"
 )
+RUNBOOKS: Final = st.Page(_VIEWS / "runbooks.py", title="Runbooks", icon=":material/emergency:", url_path="runbooks")
 ABOUT: Final = st.Page(_VIEWS / "about.py", title="About this data", icon=":material/info:", url_path="about")
 ALL: Final = (
     HOME,
@@ -29,6 +30,7 @@ ALL: Final = (
     RETENTION,
     TOOLS,
     SUSPICIONS,
+    RUNBOOKS,
     ABOUT,
 )
 """In the order of the navigation."""

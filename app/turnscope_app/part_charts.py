@@ -62,8 +62,8 @@ def parts(frame: pd.DataFrame, *, height: int = BAR_HEIGHT) -> alt.LayerChart:
 
 
 def course_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd.DataFrame:
-    """``at, to, when, part, low, high, share, time``: what each step's sessions spent their time on, stacked from low to
-    high; steps without a session are missing."""
+    """``at, to, when, part, low, high, share, time``: what the sessions of each step spent their time on, stacked
+    from low to high; steps without a session are missing."""
     rows = []
     for figures in course:
         at, to = (_at((figures.step or 0) + more, since_ns, until_ns) for more in (0, 1))

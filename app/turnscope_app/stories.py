@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from turnscope.semconv import DIVERGENCES, Reason, Status, diverges_in
+from turnscope.semconv import DIVERGENCES, Status, diverges_in
 from turnscope.store.fates import Fate
 from turnscope_app import text, words
 
-MOST_WARNINGS: Final = 3
-"""Turns whose suspicions are spelled out above the charts."""
-
 Turn = dict[str, Any]
 """A row of the store reader's turns."""
+
+
+def numbers(indexes: list[int | None], offset: int = 0) -> list[int]:
+    """Each turn's number: its index in the session, or its place in the list where indexes are missing or repeat."""
+    known = [index for index in indexes if index is not None]
+    if len(set(known)) < len(indexes):
+        return list(range(offset + 1, offset + 1 + len(indexes)))
+    return known
 
 
 def prompt(turn: Turn) -> str:
@@ -52,7 +57,7 @@ def _split(turn: Turn) -> str:
 def why(turn: Turn) -> str:
     """Why no more was fetched back."""
     word = words.REASONS.get(turn["reason"])
-    return word.story if word else f"The reason given is {turn['reason']!r}."
+    return word.story if word else f"The reason given is {text.harmless(turn['reason'])}."
 
 
 def parted(turn: Turn) -> str:
@@ -60,8 +65,8 @@ def parted(turn: Turn) -> str:
     role, kind = turn["diverged_role"], turn["diverged_kind"]
     if role is None:
         return ""
-    where = diverges_in(turn["diverged_message"], role)
-    what = DIVERGENCES.get(kind, str(kind).replace("_", " "))
+    where = diverges_in(turn["diverged_message"], text.harmless(role))
+    what = DIVERGENCES.get(kind, text.harmless(str(kind).replace("_", " ")))
     before, now = turn["diverged_chars_before"], turn["diverged_chars"]
     size = f"; {before or 0:,} characters before, {now or 0:,} now" if (before, now) != (None, None) else ""
     late = " Only lengths could be compared: it may differ earlier." if turn["diverged_evidence"] == "lengths" else ""
@@ -73,8 +78,8 @@ def ending(turn: Turn) -> str:
     if turn["status"] == Status.OK:
         return ""
     word = words.STATUSES.get(turn["status"])
-    said = word.story if word else f"The turn ended as {turn['status']!r}."
-    return said if turn["stage"] is None else f"{said[:-1]} (at: {turn['stage']})."
+    said = word.story if word else f"The turn ended as {text.harmless(turn['status'])}."
+    return said if turn["stage"] is None else f"{said[:-1]} (at: {text.harmless(turn['stage'])})."
 
 
 def kept(turn: Turn) -> str:
@@ -100,7 +105,7 @@ def _fate(turn: Turn) -> str:
     if turn["hold_fate"] == Fate.NOT_ASKED:
         return f"The next turn came after {text.duration(pause)}, in time, and did not fetch them: its reason says why."
     word = words.FATES.get(turn["hold_fate"])
-    return word.story if word else str(turn["hold_fate"])
+    return word.story if word else text.harmless(str(turn["hold_fate"]))
 
 
 def whole(turn: Turn) -> list[str]:
@@ -114,24 +119,8 @@ def warning(turn: Turn) -> str:
     found = []
     for suspicion in turn["suspicions"] or []:
         word = words.SUSPICIONS.get(suspicion)
-        found.append(f"{word.shown}: {word.story}" if word else f"{suspicion}.")
+        found.append(f"{word.shown}: {word.story}" if word else f"{text.harmless(suspicion)}.")
     return " ".join(found)
-
-
-def session(summary: dict[str, Any]) -> str:
-    """One session in a sentence."""
-    wall = text.duration(summary["last_ns"] - summary["first_ns"])
-    parts = [f"{text.turns(summary['turns'])} over {wall}"]
-    if summary["reused_tokens"] is not None and summary["source_tokens"]:
-        parts.append(f"{text.share(summary['reused_tokens'], summary['source_tokens'])} of the prompt tokens reused")
-    reason = summary["main_reason"]
-    if reason is not None and reason not in (Reason.UNKNOWN, Reason.OTHER):
-        parts.append(
-            f"most often in the way: {words.REASONS[reason].plain.lower()}" if reason in words.REASONS else reason
-        )
-    if summary["suspicious_turns"]:
-        parts.append(f"{text.turns(summary['suspicious_turns'])} with a possibly wrong answer")
-    return "; ".join(parts) + "."
 
 
 def unattributed(summary: dict[str, Any], *, proxy_reports: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from turnscope.semconv import MismatchEvidence, Suspicion
+from turnscope.semconv import MismatchEvidence, Suspicion, diverges_in
 from turnscope.store.fates import Fate
 from turnscope_app import stories, text, words
 from turnscope_app.cards import Card
@@ -94,7 +94,7 @@ def _kind(kind: str) -> str:
 def _where(row: Row) -> str:
     if row["diverged_role"] is None:
         return ""
-    return text.harmless(stories.diverges_in(row["diverged_message"], row["diverged_role"]))
+    return text.harmless(diverges_in(row["diverged_message"], row["diverged_role"]))
 
 
 def titled(row: Row) -> str:

@@ -52,13 +52,18 @@ def changes(shown: Iterable[Change], *, page: str) -> None:
     """Figures side by side, each with how much it changed; no arrow says good or bad where neither is."""
     with st.container(key=f"{page}_cards"):
         for card in shown:
-            colour: Any = {None: "off", True: "normal", False: "inverse"}[card.more_is_good]
-            st.metric(card.label, card.value, card.delta, delta_color=colour, border=True, height="stretch")
+            same = card.delta is None or not any(digit in card.delta for digit in "123456789")
+            colour: Any = "off" if same else {None: "off", True: "normal", False: "inverse"}[card.more_is_good]
+            delta = "no change" if same and card.delta is not None else card.delta
+            arrow: Any = "off" if same else "auto"
+            st.metric(
+                card.label, card.value, delta, delta_color=colour, delta_arrow=arrow, border=True, height="stretch"
+            )
 
 
-def config(columns: Sequence[Column], *, pinned: str | None = None) -> dict[str, Any]:
-    """Streamlit's configuration of these columns; ``pinned`` stays in view when a person scrolls sideways."""
-    return {column.key: _config(column, pinned=column.key == pinned) for column in columns}
+def config(columns: Sequence[Column], *, pinned: Sequence[str] = ()) -> dict[str, Any]:
+    """Streamlit's configuration of these columns; ``pinned`` ones stay in view when a person scrolls sideways."""
+    return {column.key: _config(column, pinned=column.key in pinned) for column in columns}
 
 
 def _config(column: Column, *, pinned: bool) -> Any:
@@ -69,6 +74,7 @@ def _config(column: Column, *, pinned: bool) -> Any:
         "width": column.width,
     }
     made: dict[Kind, Callable[[], Any]] = {
+        Kind.LINK: lambda: st.column_config.LinkColumn(**common, display_text="Open", validate="^https://"),
         Kind.LIST: lambda: st.column_config.ListColumn(**common),
         Kind.COUNT: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.NUMBER: lambda: st.column_config.NumberColumn(**common, format="%.2f"),
@@ -104,7 +110,7 @@ def choose(
     columns: Sequence[Column],
     *,
     key: str,
-    pinned: str | None = None,
+    pinned: Sequence[str] = (),
     on_select: Callable[[], None] | None = None,
 ) -> int | None:
     """A table to choose a row from with a click anywhere on it; the row's position, or None."""

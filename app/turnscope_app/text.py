@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED
+from turnscope.shipped import EXPLORER
+from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED, Word, shown
 
 _LONGEST: Final = 80
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
@@ -52,6 +55,19 @@ def duration(ns: int | None) -> str:
         return f"{minutes} min {seconds:02d} s"
     hours = minutes // 60
     return f"{hours} h {minutes % 60:02d} min" if hours < 100 else f"{hours:,} h"
+
+
+def about(ns: int | None) -> str:
+    """An estimated duration, with two digits that say something: ``860 ms``, ``1.1 s``; from a minute on as any."""
+    if ns is None or abs(ns) >= 60_000_000_000 or not ns:
+        return duration(ns)
+    digits = 1 - math.floor(math.log10(abs(ns)))
+    rounded = round(ns, digits)
+    for unit, per, least in (("s", 1e9, 10**9), ("ms", 1e6, 10**6), ("µs", 1e3, 0)):
+        if abs(rounded) >= least:
+            value = rounded / per
+            return f"{value:.0f} {unit}" if abs(value) >= 10 else f"{value:.1f} {unit}"
+    raise AssertionError("unreachable")
 
 
 def size(value: int | None) -> str:
@@ -102,6 +118,12 @@ def named(applications: Sequence[str], agents: Sequence[str], session_id: str | 
     return " · ".join([*names, session(session_id)])
 
 
+def worded(vocabulary: Mapping[str, Word], value: str | None) -> str | None:
+    """The words for a value of a closed vocabulary; one that is not in it, of a newer turnscope, is made harmless."""
+    said = shown(vocabulary, value)
+    return said if said is None or value in vocabulary else harmless(said)
+
+
 def harmless(foreign: str, longest: int = _LONGEST) -> str:
     """Foreign text that is safe to show anywhere: hidden and direction-changing characters are spelled out, long text
     is cut and says how long it is."""
@@ -118,3 +140,13 @@ def _spelled(char: str) -> str:
 def escaped(text: str) -> str:
     """``text`` for a place that renders Markdown: every character that could mean something is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:&@" else c for c in text)
+
+
+_TO_EXPLORER: Final = re.compile(rf"<{re.escape(EXPLORER)}(/[^>]*)>")
+
+
+def runbook(markdown: str) -> str:
+    """A shipped runbook with its links to the explorer as links within this one."""
+    return _TO_EXPLORER.sub(r"[the sessions list, filtered](\1)", markdown).replace(
+        f" (its address in place of `{EXPLORER.removeprefix('http://')}`)", ""
+    )

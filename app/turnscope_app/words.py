@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from turnscope.semconv import Evidence, Part, Path, Reason, Status, Suspicion, TokenSource
+from turnscope.semconv import Detail, Evidence, Part, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
 
 NOT_MEASURED: Final = "not measured"
@@ -256,6 +256,28 @@ PARTS: Final[dict[str, Word]] = {
     Part.UNKNOWN: Word("Unknown", "unknown", "Nothing tells what this time was spent on."),
 }
 """What a session's time was spent on, in the order in which it is stacked."""
+
+INPUT: Final[dict[str, Word]] = {
+    Detail.PROXY: Word(
+        "In the proxy", "proxy", "The proxy's own work, before and between its requests to the engines."
+    ),
+    Detail.QUEUE: Word("In queues", "queue", "Accepted by an engine, and waiting for its turn there."),
+    Detail.REVERSE_FETCH: Word("Fetching back", "reverse fetch", "Reading kept memory from the decode worker."),
+    Detail.PREFILL: Word("Computing the prompt", "prefill compute", "The prefill worker computes what was not reused."),
+    Detail.HANDOFF: Word(
+        "Handing over", "handoff", "The decode worker reads the prompt's memory from the prefill worker."
+    ),
+    Detail.FIRST_STEP: Word(
+        "First word", "first decode step", "The decode worker's first step, until the first word is on its way."
+    ),
+    Detail.UNATTRIBUTED: Word(
+        "Not explained", "unattributed", "None of the other parts explains it: the network, for one."
+    ),
+    Detail.CLIENT: Word(
+        "In the agent's client", "client", "Before the request reached the proxy: the client and the way."
+    ),
+}
+"""What reading a prompt is made of, in the order in which it happens."""
 
 SOURCES: Final[dict[str, Word]] = {
     TokenSource.LOCAL_HIT: Word("Already there", "local hit", "Found in the prefill worker's own cache."),

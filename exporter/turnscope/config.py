@@ -128,6 +128,13 @@ class Settings(BaseSettings):
     proxy_ttl_seconds: float = _setting(
         450.0, "SECONDS", "How long your proxy keeps a handle for the next turn.", gt=0, le=7 * 86400
     )
+    session_rest_seconds: float = _setting(
+        1800.0,
+        "SECONDS",
+        "A session of which nothing came for so long is counted in the metrics.",
+        gt=0,
+        le=7 * 86400,
+    )
     node: str | None = _setting(None, "NAME", "This node's name in labels. [its host name]")
     node_hosts: Annotated[list[str], NoDecode] = _setting(
         [], "NAME,...", "Host names of the processes on this node, with * and ? as in file names. [its own]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ QUIET_S = 10.0
 
 @pytest.mark.timeout(600)
 def test_the_first_read_after_release_wakes_somebody_once_and_a_restart_nobody(
-    prometheus_binary: str, alertmanager_binary: str, tmp_path: Path
+    alertmanager_binary: str, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.yml").write_text(rules())
     pair = Pair()
@@ -33,7 +34,7 @@ def test_the_first_read_after_release_wakes_somebody_once_and_a_restart_nobody(
         webhook() as hook,
         alertmanager(alertmanager_binary, hook.url, tmp_path) as manager,
         served(tmp_path, "--grace-seconds", "0.1") as sidecar,
-        scraping(prometheus_binary, f"127.0.0.1:{sidecar.http}", tmp_path, telling=manager) as prometheus,
+        scraping(f"127.0.0.1:{sidecar.http}", tmp_path, telling=manager) as prometheus,
     ):
         prometheus.wait("up", 1)
         prometheus.scraped()
@@ -47,9 +48,12 @@ def test_the_first_read_after_release_wakes_somebody_once_and_a_restart_nobody(
         (alert,) = body["alerts"]
         assert (path, body["status"], alert["status"]) == ("page", "firing", "firing")
         assert alert["labels"]["alertname"] == "TurnscopeReadAfterRelease"
-        assert alert["annotations"]["summary"].startswith("Possibly wrong answers: 1 in the last hour")
+        # On a busy machine two scrapes are far apart, and increase() makes more of one.
+        assert re.match(
+            r"Possibly wrong answers: [12] in the last hour on prefill-0, ", alert["annotations"]["summary"]
+        )
         assert "Late notices reached: decode-0." in alert["annotations"]["description"]
-        assert alert["annotations"]["runbook_url"].endswith("/TurnscopeReadAfterRelease.md")
+        assert alert["annotations"]["runbook_url"].endswith("TurnscopeReadAfterRelease.md")
 
         sidecar.end(signal.SIGTERM)
         sidecar.start()

@@ -73,7 +73,8 @@ def test_nothing_fires(counters: str, gauges: str, up: str, tmp_path: Path) -> N
 
 def test_the_same_test_sees_one_suspicion(tmp_path: Path) -> None:
     tests = series("0+0x30", "G+0x30", "1+0x30")
-    (one,) = [s for s in tests if s["series"].startswith("turnscope_suspicions_total") and "kv_mismatch" in s["series"]]
+    labels = 'job="turnscope",instance="n1",engine="prefill-0",kind="kv_mismatch"'
+    (one,) = [s for s in tests if s["series"] == f"turnscope_suspicions_total{{{labels}}}"]
     one["values"] = "0 1+0x29"
     done = promtool(quiet(tests, ("20m",)), tmp_path)
     assert done.returncode != 0

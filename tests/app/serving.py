@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -46,16 +46,23 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextlib.contextmanager
-def explorer(store: str | Path) -> Iterator[str]:
+def explorer(store: str | Path, origins: Sequence[str] = ()) -> Iterator[str]:
     """The address of an explorer of ``store``, a process of its own that answers."""
+    with running(store, origins) as (address, _):
+        yield address
+
+
+@contextlib.contextmanager
+def running(store: str | Path, origins: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+    """The same, with the id of its process."""
     with socket.create_server((explore.HOST, 0)) as probe:
         port = probe.getsockname()[1]
     explore.check(str(store), port)
-    process = subprocess.Popen(explore.command(port), env={**os.environ, explore.STORE_VARIABLE: str(store)})
+    process = subprocess.Popen(explore.command(port, origins), env={**os.environ, explore.STORE_VARIABLE: str(store)})
     try:
         address = f"http://{explore.HOST}:{port}"
         _await_answer(process, address)
-        yield address
+        yield address, process.pid
     finally:
         process.terminate()
         process.wait(timeout=30)
@@ -75,10 +82,14 @@ def _await_answer(process: subprocess.Popen[bytes], address: str) -> None:
             time.sleep(0.2)
 
 
-def until_useful(page: Page, url: str) -> float:
-    """Seconds from asking for ``url`` until its heading and its first table are drawn."""
+USEFUL: Final = "[data-testid=stDataFrame] canvas, [data-testid=stTable] table"
+ANSWER: Final = ".st-key-home_answer p"
+
+
+def until_useful(page: Page, url: str, useful: str = USEFUL) -> float:
+    """Seconds from asking for ``url`` until its heading and its first table, or what else is useful, are drawn."""
     began = time.monotonic()
     page.goto(url)
     page.locator("h1").first.wait_for()
-    page.locator("[data-testid=stDataFrame] canvas, [data-testid=stTable] table").first.wait_for()
+    page.locator(useful).first.wait_for()
     return time.monotonic() - began

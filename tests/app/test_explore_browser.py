@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.app import sample
-from tests.app.serving import PATIENCE_MS, chromium, explorer, until_useful
+from tests.app.serving import ANSWER, PATIENCE_MS, USEFUL, chromium, explorer, until_useful
+from tests.node.setup import FOLDER, set_up
 from tests.store.rows import fill, turn
 
 SHOTS = Path(__file__).parents[2] / "build" / "shots"
@@ -57,7 +58,7 @@ class Visit:
 
     def open(self, url: str) -> float:
         """Seconds until the page's heading and its first table are there."""
-        return until_useful(self.page, url)
+        return until_useful(self.page, url, f"{USEFUL}, {ANSWER}")
 
     def settle(self) -> None:
         """Until nothing is loading any more."""
@@ -111,6 +112,7 @@ def test_a_click_on_a_session_opens_its_turns_and_a_click_on_a_turn_tells_it(bro
 def test_the_link_of_a_filtered_list_reopens_it(browser: Browser, address: str) -> None:
     visit = Visit(browser)
     visit.open(f"{address}/sessions")
+    visit.page.get_by_text("More filters").click()
     visit.page.locator(".st-key-sessions_reason input").click()
     visit.page.get_by_test_id("stSelectboxVirtualDropdown").get_by_text("Stuck", exact=True).click()
     expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
@@ -120,6 +122,64 @@ def test_the_link_of_a_filtered_list_reopens_it(browser: Browser, address: str) 
     expect(again.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
     visit.page.reload()
     expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_from_the_answer_to_the_worst_session_to_its_turn_and_the_reason(browser: Browser, address: str) -> None:
+    visit = Visit(browser)
+    visit.open(address)
+    expect(visit.page.get_by_text("Some answers may be wrong")).to_be_visible(timeout=PATIENCE_MS)
+    visit.page.get_by_test_id("stPageLink").get_by_text("compacting-agent").click()
+    expect(visit.page.locator("h1")).to_have_text("compacting-agent", timeout=PATIENCE_MS)
+    expect(visit.page.get_by_text("Reused memory of other text").first).to_be_visible(timeout=PATIENCE_MS)
+    assert visit.complaints == []
+
+
+def test_a_warning_leads_to_the_sessions_it_is_about(browser: Browser, address: str) -> None:
+    visit = Visit(browser)
+    visit.open(address)
+    visit.page.get_by_test_id("stPageLink").get_by_text("Show them").first.click()
+    expect(visit.page).to_have_url(f"{address}/sessions?sessions_check=Possibly+wrong", timeout=PATIENCE_MS)
+    expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_copied_link_is_the_address_of_this_view(browser: Browser, address: str) -> None:
+    visit = Visit(browser)
+    visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit.open(f"{address}/sessions?sessions_check=Possibly+wrong")
+    visit.page.get_by_role("button", name="Copy link to this view").click()
+    expect(visit.page.get_by_text("Copied")).to_be_visible(timeout=PATIENCE_MS)
+    copied = visit.page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{address}/sessions?sessions_check=Possibly+wrong"
+
+
+def test_a_table_can_be_taken_away(browser: Browser, address: str) -> None:
+    visit = Visit(browser)
+    visit.open(f"{address}/sessions")
+    visit.settle()
+    with visit.page.expect_download() as told:
+        visit.page.get_by_test_id("stDownloadButton").get_by_text("CSV").click()
+    assert told.value.suggested_filename == "turnscope-sessions.csv"
+    lines = Path(told.value.path()).read_text().splitlines()
+    assert lines[0].startswith("session_id,")
+    assert len(lines) == 10
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_axe_finds_of_keyboard_names_and_contrast_is_nothing(browser: Browser, address: str, scheme: str) -> None:
+    set_up()
+    for path in ("/", "/sessions"):
+        visit = Visit(browser, scheme)
+        visit.open(address + path)
+        visit.settle()
+        visit.page.add_script_tag(path=FOLDER / "node_modules/axe-core/axe.min.js")
+        found = visit.page.evaluate(_AXE)
+        assert found == [], (path, scheme)
+
+
+_AXE = """async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa"]})).violations
+    .filter(found => ["serious", "critical"].includes(found.impact))
+    .flatMap(found => found.nodes.map(node => `${found.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`))"""
+"""What bars someone from a page: violations that axe calls serious or critical."""
 
 
 def test_a_hostile_session_id_does_nothing(browser: Browser, address: str) -> None:
@@ -150,7 +210,7 @@ def test_every_page_is_drawn_in_light_and_dark(browser: Browser, address: str, s
         visit.shoot(f"{name}-{scheme}")
         assert visit.page.locator("[data-testid=stException]").count() == 0
         charts = visit.page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count()
-        assert (charts > 0) == path.startswith("/session")
+        assert (charts > 0) == (path == "/" or path.startswith("/session?"))
 
 
 _CUT = """() => {
@@ -188,7 +248,7 @@ def test_no_card_and_no_sentence_is_cut_at_any_width(browser: Browser, address: 
         visit.settle()
         for expander in visit.page.locator("[data-testid=stExpander]").all():
             expander.locator("summary").click()
-            expander.locator("table").first.wait_for()
+            expander.locator("table, code, [data-testid=stVegaLiteChart], [data-testid=stAlert]").first.wait_for()
         visit.shoot(f"{name}-{width}")
         assert visit.page.evaluate(_CUT) == [], (name, width)
         assert visit.page.locator("[data-testid=stMetric], [data-testid=stTable]").count() > 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.serving import explorer
 from tests.store.rows import fill, turn
 from turnscope.cli import explore
 from turnscope.cli.errors import Sorry
-from turnscope_app import controls, data
+from turnscope_app import controls, data, opted
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,3 +59,57 @@ def test_the_server_stays_on_loopback_and_reports_to_nobody() -> None:
 def test_the_command_and_the_app_agree_on_what_they_are_told() -> None:
     assert explore.STORE_VARIABLE == data.STORE_VARIABLE
     assert explore.DEMO_VARIABLE == controls.DEMO_VARIABLE
+    assert explore.LABELS_VARIABLE == opted.LABELS_VARIABLE
+    assert explore.LINKS_VARIABLE == opted.LINKS_VARIABLE
+
+
+def test_an_application_opts_in_to_a_label_and_a_link() -> None:
+    assert explore.labels(["desk=Ticket {session}", "shop=a=b {session}"]) == {
+        "desk": "Ticket {session}",
+        "shop": "a=b {session}",
+    }
+    assert explore.session_links(["desk=https://t.example/{session}"]) == {"desk": "https://t.example/{session}"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "desk",
+        "=https://t.example/{session}",
+        "desk=https://t.example/",
+        "desk=http://t.example/{session}",
+        "desk=javascript:alert('{session}')",
+        "desk=https://{session}.example/",
+        "desk=https://t.example/<b>{session}",
+    ],
+)
+def test_a_link_that_is_no_https_address_with_a_place_for_the_id_is_refused(given: str) -> None:
+    with pytest.raises(Sorry, match="--session-link"):
+        explore.session_links([given])
+
+
+@pytest.mark.parametrize("given", ["turnscope.example", "https://turnscope.example/", "https://", "ftp://t.example"])
+def test_an_origin_is_an_address_without_a_path(given: str) -> None:
+    with pytest.raises(Sorry, match="--origin"):
+        explore.origins([given])
+
+
+def test_a_browser_is_answered_under_a_named_origin_and_under_no_other(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1))
+    with explorer(tmp_path, ["https://turnscope.example"]) as address:
+        port = int(address.rpartition(":")[2])
+        assert _handshake(port, f"127.0.0.1:{port}", address) == 101
+        assert _handshake(port, "turnscope.example", "https://turnscope.example") == 101
+        assert _handshake(port, "turnscope.example", "https://evil.example") == 403
+        assert _handshake(port, "evil.example", "http://evil.example") == 403
+
+
+def _handshake(port: int, host: str, origin: str) -> int:
+    """The status with which a WebSocket is answered."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Host": host, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket"}
+    headers |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    connection.request("GET", "/_stcore/stream", headers=headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status

@@ -15,6 +15,7 @@ from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
 from turnscope.store import StoreReader
 from turnscope.store.totals import Counts, Totals
+from turnscope.store.whole import read
 from turnscope_app import cards, charts, columns, fields, frames, stories, words
 
 MS = 1_000_000
@@ -48,7 +49,7 @@ def _row(**changes: Any) -> dict[str, Any]:
 def test_every_column_of_a_frame_has_a_heading_and_a_help(reader: StoreReader) -> None:
     made = (
         (columns.SESSIONS, frames.sessions(reader.sessions().table)),
-        (fields.TURNS, frames.turns(reader.turns("coding-agent-7f3a").table)),
+        (fields.TURNS, frames.turns(reader.turns("coding-agent-7f3a").table.to_pylist(), list(range(1, 7)))),
     )
     for shown, frame in made:
         assert list(frame.columns) == [column.key for column in shown]
@@ -104,7 +105,7 @@ def test_a_turn_row_in_screen_units(tmp_path: Path) -> None:
         ),
         hold(1, hold_id="h", outcome="read", held_ns=1_500_000_000),
     )
-    row = frames.turns(table).iloc[0]
+    row = frames.turns(table.to_pylist(), [1]).iloc[0]
     assert (row["number"], row["prompt_tokens"], row["ttft"], row["fetch"], row["prefill"]) == (1, 100, 12.5, 0, 1720)
     assert (row["hold_fate"], row["hold_held"], row["mark"]) == ("Fetched by the next turn (read)", 1.5, "⚠")
     assert row["started"] == pd.Timestamp("2026-11-30 12:00:01", tz="UTC")
@@ -112,12 +113,14 @@ def test_a_turn_row_in_screen_units(tmp_path: Path) -> None:
 
 def test_what_was_not_measured_is_missing_and_never_zero(tmp_path: Path) -> None:
     table, _ = _turns(tmp_path, turn(1, ended_ns=None))
-    row = frames.turns(table).iloc[0]
+    row = frames.turns(table.to_pylist(), [1]).iloc[0]
     for name in ("prompt_tokens", "fetched_tokens", "fetched_bytes", "ttft", "prefill", "hold_held"):
         assert row[name] is pd.NA, name
-    assert charts.tokens_frame(table).empty
-    assert charts.times_frame(table).empty
-    assert charts.bytes_frame(table).empty
+    assert charts.tokens_frame(table, [1]).empty
+    assert charts.times_frame(table, [1]).empty
+    assert charts.ttft_frame(table, [1]).empty
+    assert charts.context_frame(table, [1]).empty
+    assert charts.bytes_frame(table, [1]).empty
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_what_was_not_measured_is_missing_and_never_zero(tmp_path: Path) -> None
 def test_turns_are_numbered_by_their_index_or_else_by_their_place(
     indexes: list[int | None], offset: int, numbers: list[int]
 ) -> None:
-    assert frames.numbers([{"turn_index": i} for i in indexes], offset) == numbers
+    assert stories.numbers(indexes, offset) == numbers
 
 
 @pytest.mark.parametrize(
@@ -173,7 +176,7 @@ def test_a_store_of_an_older_turnscope_lacks_fields_and_they_are_not_measured() 
 
 def test_absurd_times_do_not_break_a_frame(tmp_path: Path) -> None:
     table, _ = _turns(tmp_path, turn(1, started_ns=2**63 - 1, ended_ns=None), turn(2, started_ns=-(2**63)))
-    assert len(frames.turns(table)) == 2
+    assert len(frames.turns(table.to_pylist(), [1, 2])) == 2
 
 
 def test_the_vocabulary_lists_every_word_the_frequent_first() -> None:
@@ -205,20 +208,31 @@ def test_coverage_of_an_empty_store_has_no_shares() -> None:
 # --- cards ----------------------------------------------------------------------------------------
 def test_how_much_was_computed_again_is_a_card_only_where_it_was_measured(reader: StoreReader) -> None:
     def labels(session_id: str) -> dict[str, cards.Card]:
-        summary = reader.session(session_id)
-        assert summary is not None
-        return {card.label: card for card in cards.session(summary)}
+        found = read(reader, session_id, NOON)
+        assert found is not None
+        return {card.label: card for card in cards.session(found.summary, found.turns)}
 
     assert labels("support-chat-4711")["Tokens computed again"].value == "37"
     assert labels("support-chat-4711")["Tokens computed again"].help.endswith("wasted work.")
     assert labels("no-proxy-hook")["Tokens computed again"].help.endswith("Measured for 1 of 3 turns.")
-    assert "Tokens computed again" not in {
-        card.label for card in cards.session({**(reader.session("slow-reader") or {}), "split_turns": 0})
+    assert labels("no-proxy-hook")["Prompt tokens reused"].value == "60 %"
+
+
+def test_a_session_of_which_nothing_was_measured_has_no_figures_made_up(tmp_path: Path) -> None:
+    fill(tmp_path, turn(1))
+    reader = StoreReader(str(tmp_path))
+    found = read(reader, "s1", NOON)
+    reader.close()
+    assert found is not None
+    values = {card.label: card.value for card in cards.session(found.summary, found.turns)}
+    assert "Tokens computed again" not in values
+    assert {values[name] for name in ("Reuse could spare", "Prompt tokens reused", "Tokens fetched back")} == {
+        "not measured"
     }
 
 
 def test_the_cards_count_turns_without_a_session_apart(reader: StoreReader) -> None:
-    found = {card.label: card for card in cards.store(reader.totals())}
+    found = {card.label: card for card in cards.store(reader.totals(), 8)}
     assert (found["Sessions"].value, found["Turns"].value) == ("8", "33")
     assert found["Turns"].help.endswith("31 in sessions, 2 without a session id.")
 
@@ -230,7 +244,7 @@ def test_computed_tokens_are_split_only_where_there_is_evidence(tmp_path: Path) 
         turn(1, local_hit_tokens=0, fetched_tokens=40, computed_tokens=60, recomputed_tokens=10, new_tokens=50),
         turn(2, local_hit_tokens=30, fetched_tokens=0, computed_tokens=70, suspicions=["kv_mismatch"]),
     )
-    frame = charts.tokens_frame(table)
+    frame = charts.tokens_frame(table, [1, 2])
     assert frame[["turn", "source", "tokens", "suspicious"]].values.tolist() == [
         [1, "Fetched back", 40, False],
         [1, "Computed again", 10, False],
@@ -242,49 +256,56 @@ def test_computed_tokens_are_split_only_where_there_is_evidence(tmp_path: Path) 
 
 def test_times_and_bytes_are_in_milliseconds_and_megabytes(tmp_path: Path) -> None:
     table, _ = _turns(tmp_path, turn(1, ttft_ns=30 * MS, prefill_ns=20 * MS, fetch_ns=0, fetched_bytes=786_432))
-    assert charts.times_frame(table).values.tolist() == [[1, "First token", 30], [1, "Prefill", 20], [1, "Fetch", 0]]
-    assert charts.bytes_frame(table).values.tolist() == [[1, "Fetched back", 0.786432]]
-
-
-def test_a_hold_lasts_as_long_as_its_holder_measured(tmp_path: Path) -> None:
-    table, holds = _turns(
-        tmp_path,
-        turn(1, left_hold_id="a"),
-        turn(2, left_hold_id="b"),
-        turn(3, left_hold_id="c"),
-        turn(4, left_hold_id="gone", started_ns=NOON + 9 * SECOND, ended_ns=NOON + 10 * SECOND),
-        hold(
-            1, hold_id="a", started_ns=NOON + 2 * SECOND, held_ns=3 * SECOND, ended_ns=NOON + 9 * SECOND, outcome="read"
-        ),
-        hold(2, hold_id="b", started_ns=NOON + 3 * SECOND, ended_ns=NOON + 7 * SECOND, outcome="aborted"),
-        hold(3, hold_id="c", started_ns=NOON + 4 * SECOND),
-    )
-    frame = charts.holds_frame(table, holds)
-    assert frame[["turn", "fate", "start_s", "end_s"]].values.tolist() == [
-        [1, "Fetched by the next turn", 1, 4],
-        [2, "Other", 2, 6],
-        [3, "Still held", 3, 9],
+    assert charts.times_frame(table, [1]).values.tolist() == [
+        [1, "First token", 30],
+        [1, "Prefill", 20],
+        [1, "Fetch", 0],
     ]
-    assert frame["kept_s"].tolist()[:2] == [3, 4]
-    assert pd.isna(frame["kept_s"].iloc[2])
+    assert charts.bytes_frame(table, [1]).values.tolist() == [[1, "Fetched back", 0.786432]]
 
 
 def test_every_chart_is_a_valid_specification(reader: StoreReader) -> None:
     for session_id in ("coding-agent-7f3a", "compacting-agent", "no-proxy-hook", None):
-        table, holds = reader.turns(session_id).table, reader.holds(session_id).table
-        numbers = frames.numbers(table.to_pylist())
+        table = reader.turns(session_id).table
+        numbers = stories.numbers(table["turn_index"].to_pylist())
         for chart in (
-            charts.tokens(charts.tokens_frame(table), numbers),
-            charts.times(charts.times_frame(table), numbers),
-            charts.transferred(charts.bytes_frame(table), numbers),
-            charts.holds(charts.holds_frame(table, holds), numbers),
+            charts.tokens(charts.tokens_frame(table, numbers), numbers),
+            charts.times(charts.times_frame(table, numbers), numbers),
+            charts.transferred(charts.bytes_frame(table, numbers), numbers),
+            charts.ttft(charts.ttft_frame(table, numbers), numbers),
+            charts.context(charts.context_frame(table, numbers)),
         ):
             assert "$schema" in chart.to_dict()
 
 
+def test_the_time_to_the_first_word_is_told_by_its_parts_and_not_explained_where_none_was_measured(
+    tmp_path: Path,
+) -> None:
+    table, _ = _turns(
+        tmp_path,
+        turn(1, ttft_ns=30 * MS, ttft_queue_ns=10 * MS, ttft_prefill_ns=20 * MS, ttft_fetch_ns=0),
+        turn(2, ttft_ns=40 * MS),
+        turn(3),
+    )
+    frame = charts.ttft_frame(table, [1, 2, 3])
+    assert frame[["turn", "what", "ms"]].values.tolist() == [
+        [1, "In queues", 10],
+        [1, "Computing the prompt", 20],
+        [2, "Not explained", 40],
+    ]
+
+
+def test_the_context_of_a_long_session_is_told_by_the_longest_of_turns_in_a_row(tmp_path: Path) -> None:
+    table, _ = _turns(tmp_path, *(turn(n, prompt_tokens=n, output_tokens=5) for n in range(1, 1_001)))
+    frame = charts.context_frame(table, list(range(1, 1_001)))
+    assert len(frame) == 500
+    assert frame.iloc[0].tolist() == [1, 4, "Prompt (context)", 4]
+    assert frame.iloc[-2].tolist() == [997, 1_000, "Prompt (context)", 1_000]
+
+
 def test_a_turn_that_was_not_measured_leaves_a_gap_and_no_line_over_it(tmp_path: Path) -> None:
     table, _ = _turns(tmp_path, turn(1, ttft_ns=10 * MS), turn(2), turn(3, ttft_ns=30 * MS))
-    spec = charts.times(charts.times_frame(table), [1, 2, 3]).to_dict()
+    spec = charts.times(charts.times_frame(table, [1, 2, 3]), [1, 2, 3]).to_dict()
     assert spec["encoding"]["x"]["scale"]["domain"] == [1, 2, 3]
     (points,) = spec["datasets"].values()
     assert [(p["turn"], p["ms"]) for p in points] == [(1, 10), (2, None), (3, 30)]

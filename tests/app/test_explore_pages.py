@@ -4,39 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
-import turnscope_app
+from alerts.build import alerts
+from alerts.rule import Alert
 from tests.app import sample
+from tests.app.pages import opened, said
 from tests.store.rows import fill, turn, writer
 from turnscope_app import data, fields, words
 
-MAIN = Path(turnscope_app.__file__).with_name("main.py")
-VIEWS = {
-    "home": "views/home.py",
-    "sessions": "views/sessions.py",
-    "session": "views/session.py",
-    "about": "views/about.py",
-}
-
-
-def _open(view: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
-    monkeypatch.setenv(data.STORE_VARIABLE, str(url))
-    at = AppTest.from_file(str(MAIN), default_timeout=60)
-    if view != "home":
-        at.run()
-        at.switch_page(VIEWS[view])
-    for name, value in query.items():
-        at.query_params[name] = value
-    return at.run()
-
-
-def _said(at: AppTest) -> str:
-    """Everything the page says in text."""
-    kinds = (at.title, at.markdown, at.info, at.warning, at.error, at.caption, at.text, at.subheader)
-    return "\n".join(str(element.value) for kind in kinds for element in kind)
+VIEWS = ("home", "sessions", "session", "about")
+"""Those that show the store."""
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +28,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_page_of_a_missing_store_says_what_to_do(view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open(view, tmp_path / "none", monkeypatch, id="x")
+    at = opened(view, tmp_path / "none", monkeypatch, id="x")
     assert not at.exception
-    assert "There is no turnscope store at" in _said(at)
-    assert "turnscope serve" in _said(at)
+    assert "There is no turnscope store at" in said(at)
+    assert "turnscope serve" in said(at)
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -60,24 +40,24 @@ def test_a_page_of_a_broken_store_names_what_is_broken(
 ) -> None:
     fill(tmp_path, turn(1))
     (tmp_path / "manifests/w1.json").write_text("{")
-    at = _open(view, tmp_path, monkeypatch, id="s1")
+    at = opened(view, tmp_path, monkeypatch, id="s1")
     assert not at.exception
-    assert "w1.json cannot be read" in _said(at)
+    assert "w1.json cannot be read" in said(at)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_page_of_an_empty_store_says_so(view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer(tmp_path).close()
-    at = _open(view, tmp_path, monkeypatch, id="s1")
+    at = opened(view, tmp_path, monkeypatch, id="s1")
     assert not at.exception
     assert not at.error
     assert "The store" in at.info[0].value
 
 
 def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("sessions", store, monkeypatch)
+    at = opened("sessions", store, monkeypatch)
     assert not at.exception
-    assert "8 sessions." in _said(at)
+    assert "8 sessions." in said(at)
     frame: Any = at.dataframe[0].value
     assert list(frame["session"])[:2] == ["slow-reader", "cancelled-mid-answer"]
     assert {m.label: m.value for m in at.metric} == {
@@ -90,111 +70,107 @@ def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: p
 
 
 def test_turns_without_a_session_id_stand_apart_and_are_explained(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("sessions", store, monkeypatch)
+    at = opened("sessions", store, monkeypatch)
     assert "Turns without a session id" in [s.value for s in at.subheader]
-    assert "2 turns came without a session id." in _said(at)
-    assert "1 of them did not come through the proxy" in _said(at)
-    assert list(at.dataframe[1].value["turns"]) == [2]
-    at = _open("sessions", store, monkeypatch, sessions_check="Possibly wrong")
-    assert len(at.dataframe) == 1
-    at = _open("sessions", store, monkeypatch, sessions_reason=words.REASONS["no_session_id"].shown)
-    assert "No session meets all of these filters." in at.info[0].value
-    assert list(at.dataframe[0].value["turns"]) == [2]
+    assert "2 turns came without a session id." in said(at)
+    assert "1 of them did not come through the proxy" in said(at)
+    at = opened("sessions", store, monkeypatch, sessions_check="Possibly wrong")
+    assert "Turns without a session id" not in [s.value for s in at.subheader]
 
 
 def test_every_place_names_the_same_number_of_sessions(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed, about = (_open(view, store, monkeypatch) for view in ("sessions", "about"))
+    listed, about = (opened(view, store, monkeypatch) for view in ("sessions", "about"))
     card = {m.label: m.value for m in listed.metric}["Sessions"]
     assert card == str(len(listed.dataframe[0].value))
-    assert f"\n{card} sessions." in _said(listed)
-    assert f"31 turns in {card} sessions, and 2 turns without a session id" in _said(about)
+    assert f"\n{card} sessions." in said(listed)
+    assert f"31 turns in {card} sessions, and 2 turns without a session id" in said(about)
 
 
 def test_a_link_with_filters_opens_the_filtered_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open(
+    at = opened(
         "sessions", store, monkeypatch, sessions_path=words.PATHS["mixed"].shown, sessions_check="Possibly wrong"
     )
     assert list(at.dataframe[0].value["session"]) == ["compacting-agent"]
-    assert "1 session." in _said(at)
+    assert "1 session." in said(at)
 
 
 def test_choosing_a_filter_narrows_the_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("sessions", store, monkeypatch)
+    at = opened("sessions", store, monkeypatch)
     at.selectbox(key="sessions_reason").select("stuck").run()
     assert list(at.dataframe[0].value["session"]) == ["flaky-network"]
 
 
 def test_a_page_shows_what_came_since_it_was_last_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, turn(1))
-    assert _open("sessions", tmp_path, monkeypatch).metric[1].value == "1"
+    assert opened("sessions", tmp_path, monkeypatch).metric[1].value == "1"
     fill(tmp_path, turn(2))
     data._version.clear()  # as after FRESH_SECONDS
-    at = _open("sessions", tmp_path, monkeypatch)
+    at = opened("sessions", tmp_path, monkeypatch)
     assert at.metric[1].value == "2"
     assert list(at.dataframe[0].value["turns"]) == [2]
 
 
 def test_a_filter_that_nothing_meets_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("sessions", store, monkeypatch, sessions_text="no such session")
+    at = opened("sessions", store, monkeypatch, sessions_text="no such session")
     assert "Clear one of them" in at.info[0].value
     assert not at.dataframe
 
 
 def test_a_link_with_a_senseless_filter_opens_the_whole_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("sessions", store, monkeypatch, sessions_path="nonsense", sessions_sort="nonsense")
+    at = opened("sessions", store, monkeypatch, sessions_path="nonsense", sessions_sort="nonsense")
     assert not at.exception
     assert len(at.dataframe[0].value) == 8
 
 
 def test_one_session_is_told_turn_by_turn(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("session", store, monkeypatch, id="compacting-agent")
+    at = opened("session", store, monkeypatch, id="compacting-agent")
     assert not at.exception
     assert at.title[0].value == r"compacting\-agent"
-    assert {m.label: m.value for m in at.metric} == {
+    figures = {m.label: m.value for m in at.metric}
+    assert {name: figures[name] for name in ("Turns", "Prompt tokens reused", "Tokens fetched back")} == {
         "Turns": "4",
-        "Prompt tokens": "4,968",
         "Prompt tokens reused": "59 %",
         "Tokens fetched back": "2,426",
-        "Tokens computed again": "0",
-        "First token, median": "68.9 ms",
-        "Possibly wrong answers": "2",
     }
-    assert [w.value.split("**")[1] for w in at.warning] == [
-        "Turn 3: the answer may be wrong.",
-        "Turn 4: the answer may be wrong.",
+    assert (figures["Tokens computed again"], figures["First token, median"]) == ("0", "68.9 ms")
+    assert figures["Possibly wrong answers"] == "2"
+    assert at.warning[0].value.startswith("**2 turns may have a wrong answer**")
+    assert [b.label.replace("\\", "").split(":")[0] for b in at.button][:2] == [
+        "Turn 3 may have a wrong answer",
+        "Turn 4 may have a wrong answer",
     ]
     assert list(at.dataframe[0].value["mark"]) == ["", "", "⚠", "⚠"]
     assert at.selectbox(key="session_turn").value == 3
-    assert "853 tokens" in _said(at)
+    assert "853 tokens" in said(at)
 
 
 def test_a_link_to_a_turn_tells_that_turn(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = _open("session", store, monkeypatch, id="support-chat-4711", session_turn="2")
+    at = opened("session", store, monkeypatch, id="support-chat-4711", session_turn="2")
     assert at.selectbox(key="session_turn").value == 2
-    assert "716 were fetched back" in _said(at)
+    assert "716 were fetched back" in said(at)
 
 
 def test_every_figure_of_a_turn_is_there_with_its_unit_and_what_it_means(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = {"id": "support-chat-4711", "session_turn": "2"}
-    assert not _open("session", store, monkeypatch, **query).table
-    at = _open("session", store, monkeypatch, **query, session_details="true")
-    said = {row["what"]: row for table in at.table for row in table.value.to_dict("records")}
-    assert said["Fetched back"]["value"] == r"733\.2 kB"
-    assert said["Prompt"]["value"] == "1,026 tokens"
-    assert said["Kept for the next turn"]["value"] == r"Fetched by the next turn \(read\)"
+    assert not opened("session", store, monkeypatch, **query).table
+    at = opened("session", store, monkeypatch, **query, session_details="true")
+    told = {row["what"]: row for table in at.table for row in table.value.to_dict("records")}
+    assert told["Fetched back"]["value"] == r"733\.2 kB"
+    assert told["Prompt"]["value"] == "1,026 tokens"
+    assert told["Kept for the next turn"]["value"] == r"Fetched by the next turn \(read\)"
     assert len(at.table) == len(fields.GROUPS)
-    assert all(row["help"] for row in said.values())
+    assert all(row["help"] for row in told.values())
 
 
 def test_a_last_turns_hold_is_no_fault_and_one_that_ended_too_early_says_so(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = _open("session", store, monkeypatch, id="slow-reader", session_turn="3")
-    assert "This is normal: every session has a last turn." in _said(at).replace("\\", "")
+    at = opened("session", store, monkeypatch, id="slow-reader", session_turn="3")
+    assert "This is normal: every session has a last turn." in said(at).replace("\\", "")
     at.selectbox(key="session_turn").select(2).run()
-    assert "3 min 40 s too late" in _said(at)
+    assert "3 min 40 s too late" in said(at)
     assert list(at.dataframe[0].value["hold_fate"]) == [
         "Let go before the next turn (ttl)",
         "Let go before the next turn (ttl)",
@@ -205,7 +181,7 @@ def test_a_last_turns_hold_is_no_fault_and_one_that_ended_too_early_says_so(
 def test_turns_without_a_session_id_have_a_page_that_says_what_to_do(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = _open("session", store, monkeypatch, unattributed="1")
+    at = opened("session", store, monkeypatch, unattributed="1")
     assert at.title[0].value == "Turns without a session id"
     assert "X-Session-ID" in at.info[0].value
     assert len(at.dataframe[0].value) == 2
@@ -215,7 +191,7 @@ def test_turns_without_a_session_id_have_a_page_that_says_what_to_do(
 def test_a_session_page_without_a_session_leads_to_the_list(
     query: dict[str, str], store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = _open("session", store, monkeypatch, **query)
+    at = opened("session", store, monkeypatch, **query)
     assert not at.exception
     assert len(at.info) == 1
     assert not at.dataframe
@@ -226,46 +202,69 @@ def test_a_hostile_session_id_is_text_and_nothing_else(
     session_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, turn(1, session_id=session_id, prompt_tokens=5, model=session_id))
-    at = _open("sessions", tmp_path, monkeypatch)
+    at = opened("sessions", tmp_path, monkeypatch)
     assert not at.exception
-    at = _open("session", tmp_path, monkeypatch, id=session_id)
+    at = opened("session", tmp_path, monkeypatch, id=session_id)
     assert not at.exception
-    assert at.metric[1].value == "5"
-    said = at.title[0].value
-    assert "<script>" not in said
-    assert "\u202e" not in said
-    assert "**b**" not in said
-    assert len(said) < 250
+    assert "Of the prompt's 5 tokens" in said(at) or "prompt had 5 tokens" in said(at)
+    title = at.title[0].value
+    assert "<script>" not in title
+    assert "\u202e" not in title
+    assert "**b**" not in title
+    assert len(title) < 250
 
 
 def test_the_about_page_tells_what_is_covered_and_explains_every_word(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = _open("about", store, monkeypatch)
+    at = opened("about", store, monkeypatch)
     assert not at.exception
-    assert "33 turns: 31 turns in 8 sessions, and 2 turns without a session id" in _said(at)
+    assert "33 turns: 31 turns in 8 sessions, and 2 turns without a session id" in said(at)
     coverage, *vocabularies = [table.value for table in at.table]
     assert "Why the others lack it" in coverage
-    said = "\n".join(word for frame in vocabularies for word in frame.iloc[:, 0])
+    named = "\n".join(word for frame in vocabularies for word in frame.iloc[:, 0])
     for word in (w for table in (words.PATHS, words.REASONS, words.SUSPICIONS, words.FATES) for w in table.values()):
-        assert f"**{word.plain}**  \n`{word.value}`" in said
+        assert f"**{word.plain}**  \n`{word.value}`" in named
 
 
 def test_at_most_a_thousand_rows_are_sent_and_the_true_total_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, *(turn(n, session_id="long", prompt_tokens=1) for n in range(1, 1_203)))
-    at = _open("session", tmp_path, monkeypatch, id="long")
-    assert len(at.dataframe[0].value) == 1_000
-    assert "1,000 of 1,202 turns are shown." in _said(at)
-    at = _open("session", tmp_path, monkeypatch, id="long", session_page="2")
-    assert list(at.dataframe[0].value["number"]) == list(range(1_001, 1_203))
+    at = opened("session", tmp_path, monkeypatch, id="long")
+    assert len(at.dataframe[0].value) == 100
+    assert "100 of 1,202 turns are shown." in said(at)
+    at = opened("session", tmp_path, monkeypatch, id="long", session_page="13")
+    assert list(at.dataframe[0].value["number"]) == [1_201, 1_202]
 
 
 def test_every_widget_has_a_key_of_its_page(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for view, query in {"sessions": {}, "session": {"id": "support-chat-4711"}}.items():
-        at = _open(view, store, monkeypatch, **query)
+        at = opened(view, store, monkeypatch, **query)
         widgets = [*at.selectbox, *at.text_input, *at.button_group]
         assert widgets
         for widget in widgets:
             assert str(widget.key).startswith(f"{view}_")
+
+
+def test_an_alerts_address_opens_its_runbook_whatever_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "TurnscopeKvMismatch.md"
+    address = Alert(name=name[:-3], severity="", expr="", wait="", wait_reason="", summary="", description="")
+    (asked,) = parse_qs(urlsplit(address.runbook_url).query).items()
+    at = opened("runbooks", tmp_path / "none", monkeypatch, **{asked[0]: asked[1][0]})
+    assert not at.exception
+    assert urlsplit(address.runbook_url).path == "/runbooks"
+    assert at.markdown[0].value.startswith("# TurnscopeKvMismatch")
+    assert "](/sessions?sessions_check=Possibly+wrong" in at.markdown[0].value
+    assert "127.0.0.1:8501" not in at.markdown[0].value
+
+
+def test_without_an_alert_the_runbooks_are_there_to_choose_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = opened("runbooks", tmp_path / "none", monkeypatch)
+    assert not at.exception
+    assert {f"{alert.name}.md" for alert in alerts()} == set(at.selectbox[0].options)
+    assert "Choose the alert that fired" in said(at)

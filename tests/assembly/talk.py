@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tests.assembly.run import Run
 from tests.builders import KEYS, STOP, Pair
 from turnscope.marks import Keys
-from turnscope.model import Event, Handle
+from turnscope.model import Event, Handle, Turn
 
 THRESHOLD = 64
 VOCABULARY = 150_000
@@ -66,3 +67,46 @@ class Talk:
         )
         anchor = given.tokens if given is not None else None
         return events, self.pair.digests(n, prompt, self.answers[n], at_ms + 1400, anchor=anchor, keys=keys)
+
+
+# --- one talk that many tests begin with ---------------------------------------------------------------
+SYSTEM = message(1000, salt=1)
+USER = message(50, salt=2)
+
+
+def two_turns(
+    second: list[int],
+    *,
+    first: list[int] = SYSTEM,
+    answer: int = 600,
+    handle: bool = True,
+    local: int = 0,
+    digests: bool = True,
+    pair: Pair | None = None,
+    keys: Keys = KEYS,
+    **fields: Any,
+) -> Run:
+    """A first turn of 1,000 tokens answered with 600, and then ``second``, given the first's handle of 1,599."""
+    pair = pair or Pair()
+    talk = Talk(pair)
+    events, more = talk.turn("1", first, answer, first=True)
+    given = pair.handle("1", len(first) + answer - 1) if handle else None
+    later, more_later = talk.turn("2", second, at_ms=5000, given=given, local=local, keys=keys, **fields)
+    told = [*more, *more_later] if digests else []
+    return Run().feed([*pair.start(), *events, *later, *told]).wait()
+
+
+def answer_of(size: int = 600) -> list[int]:
+    """What the first turn is answered with."""
+    talk = Talk(Pair())
+    talk.turn("1", SYSTEM, size)
+    return talk.answers["1"]
+
+
+FAITHFUL = [*SYSTEM, *answer_of(), *USER]
+
+
+def encloses(turn: Turn, position: int, *, within: int) -> bool:
+    """Whether the bounds of the divergence are about ``position``, and no farther apart than ``within``."""
+    low, high = turn.diverged_after, turn.diverged_before
+    return low is not None and high is not None and low <= position < high and high - low <= within

@@ -15,7 +15,7 @@ from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.assembly.agent_spans import AgentSpans
 from turnscope.assembly.ledger import Ledger
 from turnscope.assembly.span_state import SpansState
-from turnscope.model import AgentSpan, Final
+from turnscope.model import AgentSpan, Fact, Final
 
 NOON = 1_700_000_000_000_000_000
 HOUR = 3600 * 10**9
@@ -41,10 +41,10 @@ def span(
 Rows = dict[str, AgentSpan]
 
 
-def newest(assembler: Assembler, into: Rows | None = None) -> Rows:
+def newest(facts: Iterable[Fact], into: Rows | None = None) -> Rows:
     """What the store would have: of each span the newest revision."""
     rows: Rows = {} if into is None else into
-    for fact in assembler.take():
+    for fact in facts:
         if not isinstance(fact, Final) and fact.span is not None:
             known = rows.get(fact.span.span_key)
             assert known is None or fact.span.revision > known.revision
@@ -59,7 +59,7 @@ def after(spans: Iterable[AgentSpan]) -> dict[int, tuple[str | None, str | None,
         assembler.feed_spans([one], at)
     return {
         int(row.span_id, 16): (row.session_id, row.session_source, row.parent_session_id)
-        for row in newest(assembler).values()
+        for row in newest(assembler.take()).values()
     }
 
 
@@ -140,7 +140,7 @@ def test_any_order_any_batches_and_any_repetition_give_the_same_rows(
             size = random.randint(1, 4)
             assembler.feed_spans(order[:size], at)
             order, at = order[size:], at + 1
-        found = newest(assembler)
+        found = newest(assembler.take())
         return {key: msgspec.structs.replace(row, revision=0) for key, row in found.items()}
 
     first = rows(list(told))
@@ -152,13 +152,13 @@ def test_any_order_any_batches_and_any_repetition_give_the_same_rows(
 def test_a_late_parent_revises_what_was_handed_out_and_a_repetition_does_not() -> None:
     assembler = Assembler(AssemblySettings())
     assembler.feed_spans([span(2, 1)], 1)
-    rows = newest(assembler)
+    rows = newest(assembler.take())
     assert [row.session_id for row in rows.values()] == [None]
     assembler.feed_spans([span(1, None, "a"), span(2, 1)], 2)
-    newest(assembler, rows)
+    newest(assembler.take(), rows)
     assert {row.span_id[-1]: (row.session_id, row.revision) for row in rows.values()} == {"1": ("a", 1), "2": ("a", 2)}
     assembler.feed_spans([span(1, None, "a"), span(2, 1)], 3)
-    assert newest(assembler) == {}
+    assert newest(assembler.take()) == {}
 
 
 def test_a_span_told_again_when_it_has_ended_replaces_what_was_told_while_it_ran() -> None:
@@ -167,7 +167,7 @@ def test_a_span_told_again_when_it_has_ended_replaces_what_was_told_while_it_ran
         assembler = Assembler(AssemblySettings())
         for one in order:
             assembler.feed_spans([one], 1)
-        (row,) = newest(assembler).values()
+        (row,) = newest(assembler.take()).values()
         assert (row.ended_ns, row.output_tokens) == (NOON + 11, 5)
 
 
@@ -175,12 +175,12 @@ def test_a_restored_assembler_goes_on_where_the_first_one_was() -> None:
     whole, first = Assembler(AssemblySettings()), Assembler(AssemblySettings())
     for assembler in (whole, first):
         assembler.feed_spans([span(2, 1), span(3, 2)], 1)
-    rows, again = newest(whole), newest(first)
+    rows, again = newest(whole.take()), newest(first.take())
     second = Assembler(AssemblySettings())
     second.restore(first.snapshot())
     for assembler in (whole, second):
         assembler.feed_spans([span(1, None, "a"), span(3, 2)], 2)
-    assert newest(second, again) == newest(whole, rows)
+    assert newest(second.take(), again) == newest(whole.take(), rows)
     assert {row.session_id for row in again.values()} == {"a"}
 
 
@@ -188,10 +188,10 @@ def test_after_an_hour_of_silence_a_trace_is_forgotten() -> None:
     assembler = Assembler(AssemblySettings())
     assembler.feed_spans([span(1, None, "a")], 1)
     assembler.feed_spans([span(2, 1)], HOUR // 2)
-    rows = newest(assembler)
+    rows = newest(assembler.take())
     assembler.tick(2 * HOUR)
     assembler.feed_spans([span(3, 1)], 2 * HOUR + 1)
-    assert {row.span_id[-1]: row.session_id for row in newest(assembler, rows).values()} == {
+    assert {row.span_id[-1]: row.session_id for row in newest(assembler.take(), rows).values()} == {
         "1": "a",
         "2": "a",
         "3": None,
@@ -238,4 +238,53 @@ def test_a_chain_of_five_thousand_spans_that_comes_backwards_ends() -> None:
     told = [span(1, None, "a"), *(span(n, n - 1) for n in range(2, 5001))]
     assembler = Assembler(AssemblySettings())
     assembler.feed_spans(told[::-1], 1)
-    assert {row.session_id for row in newest(assembler).values()} == {"a"}
+    assert {row.session_id for row in newest(assembler.take()).values()} == {"a"}
+
+
+def evaluated(number: int, name: str, at: int = 50) -> AgentSpan:
+    """What a log record tells of a span."""
+    return AgentSpan(
+        span_key=f"{1:032x}-{number:016x}",
+        trace_id=f"{1:032x}",
+        span_id=f"{number:016x}",
+        classified_by="gen_ai.evaluation.result",
+        started_ns=NOON + at,
+        timing="unknown",
+        evaluation_name=name,
+    )
+
+
+@pytest.mark.parametrize("own", [None, "its own"])
+def test_an_evaluation_told_in_a_log_record_is_its_spans_unless_that_has_one_whatever_comes_first(
+    own: str | None,
+) -> None:
+    told = [
+        span(1, None, "s", evaluation_name=own, evaluation_score=None if own is None else 0.5),
+        evaluated(1, "first"),
+        evaluated(1, "last", at=90),
+        span(2, 1),
+    ]
+    for order in itertools.permutations(told):
+        assembler = Assembler(AssemblySettings())
+        for at, one in enumerate(order):
+            assembler.feed_spans([one], at)
+        rows = newest(assembler.take())
+        assert {int(row.span_id, 16): (row.evaluation_name, row.kind, row.ended_ns) for row in rows.values()} == {
+            1: (own or "last", "other", NOON + 11),
+            2: (None, "other", NOON + 12),
+        }
+
+
+def test_an_evaluation_of_a_span_that_never_came_is_no_row() -> None:
+    assembler = Assembler(AssemblySettings())
+    assembler.feed_spans([evaluated(1, "lonely")], 1)
+    assembler.tick(2 * HOUR)
+    assert newest(assembler.take()) == {}
+
+
+def test_evaluations_survive_a_restart() -> None:
+    first, second = Assembler(AssemblySettings()), Assembler(AssemblySettings())
+    first.feed_spans([evaluated(1, "correctness")], 1)
+    second.restore(first.snapshot())
+    second.feed_spans([span(1)], 2)
+    assert [row.evaluation_name for row in newest(second.take()).values()] == ["correctness"]

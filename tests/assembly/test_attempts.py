@@ -171,7 +171,7 @@ def test_the_same_handle_again_is_a_duplicate_use() -> None:
     events = [*pair.start(), *pair.turn("1", prompt=1000), *retried(pair, same_handle=True, named=True)]
     run = Run().feed(events).wait(100)
     assert run.turns()["p2"].suspicions == ["duplicate_handle"]
-    assert run.count("suspicions_total", "duplicate_handle") == 1
+    assert run.count("suspicions_total", "prefill-0", "duplicate_handle") == 1
     assert run.count("turns_total") == 2
 
 
@@ -297,3 +297,16 @@ def test_however_often_a_request_is_tried_it_is_one_turn_that_tells_of_all_its_a
         (turn,) = run.turns().values()
         assert [made.number for made in turn.attempts_made] == list(range(1, 7 if last_came else 6))
         assert run.count("turns_total") == 1
+
+
+def test_a_leg_that_comes_just_before_a_silent_proxy_is_heard_again_waits_for_its_word() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    given = pair.handle("1", 1199)
+    leg = pair.p.say(request("pA", prompt=100, finish_reason="error", handle_in=given, added_mono_ns=0), 200_000)
+    attempt = Attempt(proxy_turn_id="t2", number=1, final=False, handle_given=given, prefill_status=503)
+    told = pair.proxy.say(attempt, 203_000)
+    second = pair.turn("2", at_ms=203_000, attempt={"number": 2})
+    run = Run().feed([*pair.start(), *pair.turn("1"), leg, told, *second]).wait(100)
+    assert run.turns().keys() == {"p1", "p2"}, "by the time the leg came nobody had heard of the proxy for minutes"
+    assert run.count("prompt_tokens_total", "prefill-0", "computed") == 2000

@@ -96,7 +96,7 @@ def test_expiry_and_late_read_are_one_incident_each_however_many_ranks_report() 
     run = Run().feed(events).wait(120)
     assert run.count("holds_total", "prefill-0", "lease", "lease") == 8
     assert run.count("holds_total", "prefill-0", "lease", "read") == 34
-    assert run.count("suspicions_total", "read_after_release") == 8
+    assert run.count("suspicions_total", "prefill-0", "read_after_release") == 8
     assert run.count("kv_expired_total", "prefill-0", "lease") == 64
     assert run.count("late_notices_total", "prefill-0") == 64
     assert {t.turn_id for t in run.turns().values() if t.suspicions} == {run.turns()[f"p{n}"].turn_id for n in range(8)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from turnscope.assembly.mismatch import Mismatch, mismatch
-from turnscope.assembly.state import Verdict
+from turnscope.assembly.mismatch import mismatch
+from turnscope.assembly.state import Mismatch, Verdict
 from turnscope.assembly.tokens import Split
 from turnscope.marks import Shared
 

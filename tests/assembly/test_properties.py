@@ -16,6 +16,7 @@ from tests.assembly.run import totals
 from tests.assembly.streams import disorder, traffic
 from tests.builders import MS, SECOND
 from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.assembly.evidence import turn_split
 from turnscope.catalog import METRICS, label_sets, legal
 from turnscope.model import Event, Fact, Final, Turn
 from turnscope.semconv import Path, Reason, Role
@@ -117,7 +118,8 @@ def test_what_events_say_at_once_is_possible_evidence(data: st.DataObject) -> No
     arrive(assembler, events, data.draw(pauses(len(events))))
     turns = [assembler._turns.get(key) for key in assembler._state.old_turns]
     assert turns
-    said = [assembler._closing._witness.evidence(turn) for turn in turns if turn is not None]
+    witness, settler = assembler._closing._witness, assembler._settler
+    said = [witness.evidence(t, turn_split(t), settler.previous(t)) for t in turns if t is not None]
     assert [evidence for evidence in said if not possible(evidence)] == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.assembly.run import Run
 from tests.builders import MS, SECOND, D, P, Pair, read, request
 from turnscope.assembly import Assembler, AssemblySettings
-from turnscope.model import Attempt, Event, Request, Revision, Stuck
+from turnscope.model import Attempt, Event, Revision, Stuck
 from turnscope.semconv import Direction, Leg, StuckCause, TransferState
 
 KNOWN = [cause for cause in StuckCause if cause is not StuckCause.UNKNOWN]
@@ -381,63 +381,6 @@ def test_after_a_restart_it_is_still_known_and_counted_no_second_time() -> None:
     replayed.feed(begun).wait(0)
     assert replayed.keys == []
     assert [f.turn.status for f in replayed.facts if isinstance(f, Revision) and f.turn] == ["stuck", "ok"]
-
-
-@pytest.mark.parametrize(
-    ("decode", "reads", "attempt", "status", "stage"),
-    [
-        ({"finish_reason": "abort"}, None, {"outcome": "cancelled"}, "cancelled", "decode"),
-        ({"finish_reason": "error"}, TransferState.FAILED, {"outcome": "error"}, "error", "handoff"),
-        ({"finish_reason": "error"}, TransferState.HANDSHAKE_FAILED, {"outcome": "ok"}, "error", "handoff"),
-        ({"finish_reason": "error"}, None, {"outcome": "ok"}, "error", "decode"),
-        ({"finish_reason": "stop"}, None, {"outcome": "error", "error_stage": "decode"}, "error", "decode"),
-    ],
-)
-def test_what_failed_or_was_broken_off_at_d_has_its_stage_with_and_without_a_proxy(
-    decode: dict[str, Any], reads: TransferState | None, attempt: dict[str, Any], status: str, stage: str
-) -> None:
-    for proxy in (True, False):
-        pair = Pair(proxy=proxy)
-        events = [*pair.start(), *pair.turn("1", attempt=attempt)]
-        events = [
-            msgspec.structs.replace(e, body=msgspec.structs.replace(e.body, **decode))
-            if isinstance(e.body, Request) and e.body.leg is Leg.DECODE
-            else e
-            for e in events
-        ]
-        if reads is not None:
-            body = read(Direction.HANDOFF, local="d1", remote=("p", "p1"), state=reads)
-            events = [e for e in events if e.emitter != pair.dw.emitter] + [pair.dw.started(), pair.dw.say(body, 450)]
-        turn = Run().feed(events).wait(100).turns()["p1"]
-        if proxy or decode["finish_reason"] != "stop":
-            assert (turn.status, turn.stage) == (status, stage)
-        times = [
-            turn.prefill_ns,
-            turn.prefill_queue_ns,
-            turn.decode_ns,
-            turn.handoff_ns,
-            turn.ttft_ns,
-            turn.duration_ns,
-        ]
-        assert all(at is None or at > 0 for at in times)
-
-
-def test_times_that_a_turn_did_not_live_to_have_are_absent_and_none_is_negative() -> None:
-    pair = Pair()
-    assert pair.proxy is not None
-    refused = Attempt(proxy_turn_id="t1", prefill_status=400, status_code=400, outcome="error", error_stage="prefill")
-    backwards = request("p9", added_mono_ns=900 * MS, scheduled_mono_ns=800 * MS)
-    run = Run().feed([*pair.start(), pair.proxy.say(refused, 10), pair.p.say(backwards, 400)]).wait(100)
-    rows = run.turns()
-    (rejected,) = [row for row in rows.values() if row.reason == "rejected_by_frontend"]
-    assert (rejected.stage, rejected.ttft_ns, rejected.duration_ns, rejected.prefill_ns) == (
-        "prefill",
-        None,
-        None,
-        None,
-    )
-    assert (rows["p9"].prefill_ns, rows["p9"].prefill_queue_ns) == (None, None)
-    assert run.count("prefill_seconds") == 0
 
 
 def test_a_limit_of_its_own_can_be_set() -> None:

@@ -26,7 +26,7 @@ def test_a_history_that_shrank_is_a_mismatch_and_one_that_grew_is_not() -> None:
     shrunk = Run().feed(two_turns(Pair(), prompt=1250, fetched=1250)).wait()
     turn = shrunk.turns()["p2"]
     assert (turn.path, turn.suspicions, turn.offered_tokens) == ("reverse_fetch", ["kv_mismatch"], 1599)
-    assert shrunk.count("suspicions_total", "kv_mismatch") == 1
+    assert shrunk.count("suspicions_total", "prefill-0", "kv_mismatch") == 1
     assert shrunk.count("inconsistent_input_total") == 0
     assert Run().feed(two_turns(Pair())).wait().count("suspicions_total") == 0
 
@@ -51,9 +51,9 @@ def test_a_read_behind_the_expiry_is_one_suspicion_even_when_the_notice_comes_la
     run.feed(pair.late_notice("d1", 500_000)).wait()
     assert run.turns()["p2"].suspicions == ["read_after_release", "stale_handle"]
     assert run.turns()["p2"].revision == 2
-    assert run.count("suspicions_total", "read_after_release") == 1
+    assert run.count("suspicions_total", "prefill-0", "read_after_release") == 1
     run.feed(pair.late_notice("d1", 510_000)).wait()
-    assert run.count("suspicions_total", "read_after_release") == 1
+    assert run.count("suspicions_total", "prefill-0", "read_after_release") == 1
     assert (run.count("turns_total"), run.count("late_facts_total")) == (before, 0)
 
 
@@ -145,7 +145,7 @@ def test_a_suspicion_that_later_facts_refute_is_withdrawn_and_never_taken_back()
     turn = run.turns()["p3"]
     assert (turn.suspicions, turn.path, turn.computed_tokens, turn.late) == ([], "recompute", 1700, True)
     for kind in ("duplicate_handle", "stale_handle"):
-        assert run.count("suspicions_total", kind) == 1
+        assert run.count("suspicions_total", "prefill-0", kind) == 1
         assert run.count("suspicions_withdrawn_total", kind) == 1
     assert run.count("turns_reclassified_total", "reverse_fetch", "recompute") == 1
     assert run.count("turns_total", "prefill-0", "reverse_fetch", "none") == 2

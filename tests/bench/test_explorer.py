@@ -1,25 +1,23 @@
-"""The explorer's benchmark measures on a store like a real one, and judges its medians."""
+"""The explorer's benchmark judges its slowest moments."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from bench import explorer
-from turnscope.store import StoreReader
 
 
-def test_the_store_has_the_sessions_and_turns_that_the_row_names(tmp_path: Path) -> None:
-    reader = StoreReader(explorer.build(tmp_path, sessions=20))
-    totals, counts = reader.totals(), reader.counts()
-    assert (totals.sessions, totals.turns) == (20, 20 * explorer.TURNS)
-    assert (counts.holds, counts.by_hold_fate["not_continued"]) == (20 * explorer.TURNS, 20)
-    assert reader.turns("agent-000007").total == explorer.TURNS
-    assert all(seconds > 0 for seconds in explorer.answers(reader.url))
-    reader.close()
+def test_the_95th_percentile_is_judged_and_the_range_is_shown() -> None:
+    row = explorer.row("a page", [1.0, 9.0, 2.0], "s", 10)
+    assert (row["value"], row["target"], row["ok"], row["n"], row["spread"]) == (9.0, "< 10", True, 3, "1.00-9.00")
+    assert explorer.row("a page", [3.0, 4.0, 2.0], "s", 4)["ok"] is False
+    assert explorer.row("memory", [650.0], "MB", 700)["unit"] == "MB"
 
 
-def test_the_median_is_judged_and_the_slowest_is_shown() -> None:
-    row = explorer.row("a page", [1.0, 9.0, 2.0], 3)
-    assert (row["value"], row["target"], row["ok"], row["n"], row["spread"]) == (2.0, "< 3", True, 3, "1.00-9.00")
-    assert explorer.row("a page", [3.0, 4.0, 2.0], 3)["ok"] is False
-    assert explorer.row("a page", [1.0], None)["ok"] is None
+def test_of_a_hundred_the_95th_is_taken() -> None:
+    assert explorer.p95([float(n) for n in range(1, 101)]) == 95
+    assert explorer.p95([float(n) for n in range(1, 21)]) == 19
+
+
+def test_a_process_holds_some_memory() -> None:
+    assert 1 < explorer.resident_mb(os.getpid()) < 100_000

@@ -248,3 +248,9 @@ def test_where_only_the_hooks_are_installed_help_and_commands_say_so(
     )
     assert main(["nonsense"]) == 2
     assert "there is no command 'nonsense'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "usage"), [("import", "KIND FILE..."), ("show", "SESSION"), ("why", "A B")])
+def test_help_says_how_arguments_are_typed(command: str, usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"Usage: turnscope {command} [OPTIONS] {usage}"

@@ -13,6 +13,7 @@ import yaml
 
 from tests.cli.served import run
 from tests.dashboards.promql import asked, family, labels_of, parse
+from turnscope import shipped
 from turnscope.catalog import METRICS
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,30 @@ def test_what_somebody_changed_is_not_overwritten_unasked(tmp_path: Path) -> Non
     assert mine.read_text() == "mine"
     assert run("assets", str(tmp_path), "--overwrite").returncode == 0
     assert tree(tmp_path) == expected()
+
+
+def test_alerts_and_panels_point_to_the_runbooks_of_the_house(tmp_path: Path) -> None:
+    assert run("assets", str(tmp_path), "--runbooks", "https://wiki.example/turnscope/runbooks").returncode == 0
+    found = tree(tmp_path)
+    rules = yaml.safe_load(found["alerts/rules.yml"])["groups"]
+    alerts = [rule for group in rules for rule in group["rules"] if "alert" in rule]
+    assert {rule["annotations"]["runbook_url"] for rule in alerts} == {
+        f"https://wiki.example/turnscope/runbooks/{rule['alert']}.md" for rule in alerts
+    }
+    for name in (name for name in found if name.startswith("dashboards/")):
+        variables = {v["name"]: v for v in json.loads(found[name])["templating"]["list"]}
+        assert variables["runbooks"]["query"] == "https://wiki.example/turnscope/runbooks/"
+    assert not [name for name, text in found.items() if shipped.RUNBOOKS in text]
+
+
+@pytest.mark.parametrize(
+    "url", ["", "wiki.example", 'https://wiki.example/"', "https://wiki.example/{{ x }}", "ftp://x"]
+)
+def test_what_is_no_address_of_runbooks_is_said_in_one_sentence(url: str, tmp_path: Path) -> None:
+    refused = run("assets", str(tmp_path / "to"), "--runbooks", url)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "--runbooks" in refused.stderr
+    assert not (tmp_path / "to").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_one_sentence(tmp_path: Path) -> None:

@@ -79,6 +79,22 @@ def test_a_finding_is_shown_with_its_fix_and_ends_with_exit_code_1() -> None:
     assert text.endswith("1 error.")
 
 
+def test_what_is_the_same_at_several_engines_is_said_once_with_their_names() -> None:
+    status = healthy_status()
+    prefill = status.assembly.engines[0]
+    for name in ("prefill-1", "prefill-2"):
+        status.assembly.engines.append(msgspec.structs.replace(prefill, name=name))
+    for engine in status.assembly.engines:
+        engine.engine = msgspec.structs.replace(engine.engine, connector="LMCacheConnectorV1")
+    with sidecar(_bytes(status)) as address:
+        text = " ".join(_run("--address", address)[1].split())
+        answer = json.loads(_run("--address", address, "--json")[1])
+    assert text.count("Its connector is LMCacheConnectorV1") == 1
+    assert "4 engines: prefill-0, decode-0, prefill-1, prefill-2" in text
+    # Scripts get one for each.
+    assert len([f for f in answer["findings"] if f["check"] == "no_connector"]) == 4
+
+
 @pytest.mark.parametrize("columns", ["20", "80"])
 def test_no_engines_name_is_cut_in_a_narrow_window(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import shutil
@@ -96,6 +97,19 @@ def test_a_sessions_file_becomes_spans_of_its_kinds(
     (file,) = imported(capsys, kind, str(FOLDER / f"{kind}.jsonl"))["files"]
     assert (file["rows"]["model_call"], file["rows"]["tool"]) == (calls, tools)
     assert (file["report"]["broken"], file["report"]["named"]) == (0, [])
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+@pytest.mark.parametrize("kind", ["claude-code", "codex", "dynamo", "otlp", "vllm-benchmark"])
+def test_a_file_may_begin_with_the_mark_that_some_editors_set(
+    capsys: pytest.CaptureFixture[str], kind: str, packed: bool
+) -> None:
+    source = Path("run.json") if kind == "vllm-benchmark" else FOLDER / f"{kind}.jsonl"
+    (plain,) = imported(capsys, kind, str(source))["files"]
+    marked = codecs.BOM_UTF8 + source.read_bytes()
+    Path("marked").write_bytes(gzip.compress(marked) if packed else marked)
+    (found,) = imported(capsys, kind, "marked")["files"]
+    assert (found["rows"], found["report"]) == (plain["rows"], plain["report"])
 
 
 def test_no_byte_of_prompts_answers_or_tools_is_in_the_store(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
+from live import prometheus
 from tests.builders import BLOCK_BYTES, Pair
-from tests.cli.served import Served, free_port, served
+from tests.cli.served import Served, served
 from turnscope.model import Transfer
 
 WAIT_S = 120.0
@@ -37,14 +36,11 @@ alerting: {{alertmanagers: [{{static_configs: [{{targets: ["{manager}"]}}]}}]}}
 class Prometheus:
     """A running server that scrapes one target every second."""
 
-    def __init__(self, address: str) -> None:
-        self._api = f"http://{address}/api/v1/query"
+    def __init__(self, running: prometheus.Prometheus) -> None:
+        self._running = running
 
     def query(self, text: str) -> list[dict[str, Any]]:
-        answer = httpx.get(self._api, params={"query": text}, trust_env=False, timeout=30)
-        answer.raise_for_status()
-        found: list[dict[str, Any]] = answer.json()["data"]["result"]
-        return found
+        return self._running.moment(text, time.time())
 
     def value(self, text: str) -> float:
         found = self.query(text)
@@ -76,36 +72,11 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def scraping(binary: str, target: str, folder: Path, *, telling: str | None = None) -> Iterator[Prometheus]:
+def scraping(target: str, folder: Path, *, telling: str | None = None) -> Iterator[Prometheus]:
     """``telling``: an Alertmanager's address; then ``rules.yml`` in ``folder`` is evaluated every second."""
-    config = folder / "prometheus.yml"
-    config.write_text(_CONFIG.format(target=target) + (_ALERTING.format(manager=telling) if telling else ""))
-    address = f"127.0.0.1:{free_port()}"
-    log = folder / "prometheus.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [
-                binary,
-                f"--config.file={config}",
-                f"--storage.tsdb.path={folder / 'tsdb'}",
-                f"--web.listen-address={address}",
-            ],
-            stdout=out,
-            stderr=out,
-        )
-    try:
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"http://{address}/-/ready", trust_env=False).status_code == 200:
-                    break
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        yield Prometheus(address)
-    finally:
-        process.terminate()
-        process.wait(30)
+    text = _CONFIG.format(target=target) + (_ALERTING.format(manager=telling) if telling else "")
+    with prometheus.running_prometheus(folder, config=text) as running:
+        yield Prometheus(running)
 
 
 @pytest.fixture
@@ -116,16 +87,16 @@ def sidecar(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def prometheus(prometheus_binary: str, sidecar: Served, tmp_path: Path) -> Iterator[Prometheus]:
+def scraper(sidecar: Served, tmp_path: Path) -> Iterator[Prometheus]:
     """Scraping ``sidecar``."""
-    with scraping(prometheus_binary, f"127.0.0.1:{sidecar.http}", tmp_path) as running:
+    with scraping(f"127.0.0.1:{sidecar.http}", tmp_path) as running:
         running.wait("up", 1)
         yield running
 
 
 @pytest.mark.timeout(900)
 def test_late_facts_duplicates_restarts_and_replay_never_make_increase_wrong(
-    sidecar: Served, prometheus: Prometheus
+    sidecar: Served, scraper: Prometheus
 ) -> None:
     pair = Pair()
     started = pair.start()
@@ -134,47 +105,47 @@ def test_late_facts_duplicates_restarts_and_replay_never_make_increase_wrong(
     late = next(e for e in turns[1] if isinstance(e.body, Transfer))
 
     # The first event of label sets that nobody could know of: this engine was never heard of before.
-    prometheus.scraped()
+    scraper.scraped()
     sidecar.send(started + turns[0])
-    prometheus.wait("sum(turnscope_turns_total)", 1)
-    assert prometheus.value("sum(increase(turnscope_turns_total[1h]))") > 0
-    assert prometheus.value('sum(increase(turnscope_prefill_seconds_count{path="recompute"}[1h]))') > 0
-    assert prometheus.increase("turnscope_turns_total") == 1
+    scraper.wait("sum(turnscope_turns_total)", 1)
+    assert scraper.value("sum(increase(turnscope_turns_total[1h]))") > 0
+    assert scraper.value('sum(increase(turnscope_prefill_seconds_count{path="recompute"}[1h]))') > 0
+    assert scraper.increase("turnscope_turns_total") == 1
 
     # Duplicates, and a fact that comes after its turn was counted.
     sidecar.send(turns[0])
     sidecar.send([e for e in turns[1] if e is not late])
-    prometheus.wait("sum(turnscope_turns_total)", 2)
+    scraper.wait("sum(turnscope_turns_total)", 2)
     sidecar.send([late, late])
-    prometheus.wait("sum(turnscope_late_facts_total)", 1)
+    scraper.wait("sum(turnscope_late_facts_total)", 1)
 
     # Killed in mid-traffic: one turn is half there; the senders repeat what they are not sure of.
     sidecar.send(turns[2][:4])
-    prometheus.scraped()
+    scraper.scraped()
     sidecar.end(signal.SIGKILL)
     sidecar.start()
-    prometheus.scraped()
+    scraper.scraped()
     sidecar.send(turns[1])
     sidecar.send(turns[2])
-    prometheus.wait("sum(turnscope_turns_total)", 1)
+    scraper.wait("sum(turnscope_turns_total)", 1)
 
     # Stopped in good order and started again, then everything once more.
     sidecar.send(turns[3])
-    prometheus.wait("sum(turnscope_turns_total)", 2)
+    scraper.wait("sum(turnscope_turns_total)", 2)
     sidecar.end(signal.SIGTERM)
     sidecar.start()
     for events in turns:
         sidecar.send(events)
     sidecar.send(again)
-    prometheus.wait("sum(turnscope_turns_total)", 2)
-    prometheus.scraped()
+    scraper.wait("sum(turnscope_turns_total)", 2)
+    scraper.scraped()
 
-    assert prometheus.increase("turnscope_turns_total") == 6
-    assert prometheus.increase("turnscope_turns_ended_total") == 6
-    assert prometheus.increase("turnscope_prompt_tokens_total") == 5 * 1000 + 1300
-    assert prometheus.increase('turnscope_prompt_tokens_total{source="fetched"}') == 960
-    assert prometheus.increase('turnscope_transfer_bytes_total{direction="reverse_fetch"}') == 60 * BLOCK_BYTES
-    assert prometheus.increase("turnscope_prefill_seconds_count") == 6
-    assert prometheus.increase("turnscope_requests_total") == 12
-    assert prometheus.increase('turnscope_transfer_bytes_total{direction="handoff"}') == (5 * 63 + 82) * BLOCK_BYTES
-    assert prometheus.increase("turnscope_late_facts_total") == 1
+    assert scraper.increase("turnscope_turns_total") == 6
+    assert scraper.increase("turnscope_turns_ended_total") == 6
+    assert scraper.increase("turnscope_prompt_tokens_total") == 5 * 1000 + 1300
+    assert scraper.increase('turnscope_prompt_tokens_total{source="fetched"}') == 960
+    assert scraper.increase('turnscope_transfer_bytes_total{direction="reverse_fetch"}') == 60 * BLOCK_BYTES
+    assert scraper.increase("turnscope_prefill_seconds_count") == 6
+    assert scraper.increase("turnscope_requests_total") == 12
+    assert scraper.increase('turnscope_transfer_bytes_total{direction="handoff"}') == (5 * 63 + 82) * BLOCK_BYTES
+    assert scraper.increase("turnscope_late_facts_total") == 1

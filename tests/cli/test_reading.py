@@ -28,6 +28,17 @@ def test_lines_are_numbered_as_an_editor_numbers_them(tmp_path: Path, packed: bo
     assert (report.broken, told) == (0, path.stat().st_size)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line_or_piece(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
+    assert read(path)[0] == [(1, b"one\n"), (2, b"\xef\xbb\xbftwo\n")]
+    assert b"".join(reading.pieces(path, Report(), lambda _: None)) == b"one\n\xef\xbb\xbftwo\n"
+    path.write_bytes(b"\xef\xbb\xbf\none")
+    assert read(path)[0] == [(2, b"one")]
+    path.write_bytes(b"\xef\xbb\xbf")
+    assert read(path)[0] == []
+
+
 def test_a_gzip_that_is_cut_off_keeps_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "f.gz"
     whole = gzip.compress(b"".join(b"line %d %s\n" % (n, bytes(str(hash(n * 7919)), "ascii")) for n in range(20_000)))

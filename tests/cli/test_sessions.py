@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from tests.measures.scripted import scripted
-from tests.measures.session_rows import MS, span, turn
+from tests.measures.session_rows import MS, T0, span, turn
 from tests.store.rows import Clock, fill
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_words import bar, ceiling_sentence, duration, share
+from turnscope.cli.session_words import PARTS, bar, ceiling_sentence, duration, share
 from turnscope.cli.sessions import sessions
 from turnscope.cli.show import show
 from turnscope.measures.sessions import summarise
@@ -97,6 +98,97 @@ def test_filters_and_orders_apply(store: Path, arguments: list[str], found: list
     assert ids(run(sessions, "--store", str(store), "--json", *arguments)) == found
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100, 140, 200])
+def test_no_meaning_of_a_mark_is_broken_between_lines(store: Path, columns: int) -> None:
+    shown = run(sessions, "--store", str(store), columns=columns)
+    for word in PARTS.values():
+        assert f"{word.mark} {word.plain.lower()}: {word.meaning}" in shown
+    assert max(cell_len(line.rstrip()) for line in shown.splitlines()) <= columns
+
+
+def test_latencies_of_sessions_without_turns_say_what_is_missing(tmp_path_factory: Any) -> None:
+    only_spans = tmp_path_factory.mktemp("spans")
+    fill(only_spans, span("z", SpanKind.TOOL, 0, 700, session_id="spans-only"))
+    shown = words(run(sessions, "--latency", "--store", str(only_spans)))
+    assert "this session has no turn that engines or a proxy told of" in shown
+    assert "run your proxy under 'turnscope run'" in shown
+    assert "First token" not in shown
+
+
+def test_one_session_is_not_all_of_them(tmp_path_factory: Any) -> None:
+    only = tmp_path_factory.mktemp("one")
+    fill(only, turn("l", 0, 1000, **RECOMPUTED))
+    shown = words(run(sessions, "--store", str(only)))
+    assert "One session: 1.00 s" in shown
+    assert "Reuse could spare it at most" in shown
+
+
+DOUBTFUL: dict[str, Any] = {
+    "ttft": 300,
+    "session_id": "doubtful",
+    "path": "reverse_fetch",
+    "reason": "none",
+    "suspicions": ["kv_mismatch"],
+    "prefill_engine": "prefill-1",
+    "decode_engine": "decode-1",
+    "net_gain_ns": -MS,
+    "rewritten_tokens": 8,
+}
+LATE: dict[str, Any] = {
+    "session_id": "late",
+    "path": "unknown",
+    "reason": "declined_expired",
+    "status": "stuck",
+    "decode_engine": "decode-1",
+    "transport": "tcp",
+    "rewritten_tokens": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--path", "reverse_fetch"], ["doubtful"]),
+        (["--reason", "declined_expired"], ["late"]),
+        (["--suspicion", "any"], ["doubtful"]),
+        (["--suspicion", "kv_mismatch"], ["doubtful"]),
+        (["--suspicion", "stale_handle"], []),
+        (["--status", "stuck"], ["late"]),
+        (["--engine", "prefill-1"], ["doubtful"]),
+        (["--engine", "decode-1"], ["doubtful", "late"]),
+        (["--transport", "tcp"], ["late"]),
+        (["--first-token", "900ms"], ["chat-lost"]),
+        (["--first-token", "1s"], []),
+        (["--rewritten"], ["doubtful"]),
+        (["--lost"], ["doubtful"]),
+        # Both meet one of the two, and neither has a turn that meets both.
+        (["--reason", "declined_expired", "--path", "reverse_fetch"], []),
+        (["--reason", "declined_expired", "--text", "DOUBT"], []),
+    ],
+)
+def test_conditions_on_turns_find_the_sessions_that_have_one_that_meets_them_all(
+    store: Path, arguments: list[str], found: list[str]
+) -> None:
+    fill(store, turn("m", 0, 1000, **DOUBTFUL), turn("n", 0, 1000, **LATE))
+    told = json.loads(run(sessions, "--store", str(store), "--json", *arguments))
+    assert sorted(one["session_id"] for one in told["sessions"]) == found
+    assert told["sums"]["sessions"] == len(found)
+
+
+def test_the_turn_that_is_looked_for_must_have_begun_within_the_time(tmp_path: Path) -> None:
+    """A session that goes on is not listed for what went wrong in it yesterday."""
+    hour, now = 3_600_000, (time.time_ns() - T0) // MS
+    old, new = now - 5 * hour, now - hour
+    fill(
+        tmp_path,
+        turn("old", old, old + 1, session_id="goes-on", status="error"),
+        turn("new", new, new + 1, session_id="goes-on"),
+    )
+    asked = ["--store", str(tmp_path), "--json", "--status", "error"]
+    assert ids(run(sessions, *asked, "--since", "2h")) == []
+    assert ids(run(sessions, *asked, "--since", "6h")) == ["goes-on"]
+
+
 def test_no_session_is_said_in_a_sentence(store: Path, tmp_path_factory: Any) -> None:
     assert "No session meets these conditions." in run(sessions, "--store", str(store), "--text", "nothing of this")
     empty = tmp_path_factory.mktemp("empty")
@@ -110,6 +202,7 @@ def test_no_session_is_said_in_a_sentence(store: Path, tmp_path_factory: Any) ->
         (sessions, ["--spent", "lunch"], "--spent: 'lunch' names no part"),
         (sessions, ["--spent", "tools:many"], "--spent: 'many' is not a number"),
         (sessions, ["--since", "yesterday"], "--since: 'yesterday' is no time span"),
+        (sessions, ["--first-token", "slow"], "--first-token: 'slow' is no time span: write it like 500ms or 2s"),
         (sessions, ["--limit", "0"], "--limit: '0' is not a number from 1"),
         (show, ["nobody"], "there is no session 'nobody'"),
         (show, ["a"], "3 ids contain it"),
@@ -243,3 +336,14 @@ def test_durations_are_read_at_a_glance(ns: int | None, shown: str) -> None:
 
 def test_a_share_is_none_or_all_only_where_it_is() -> None:
     assert [share(part, 1000) for part in (0, 1, 500, 999, 1000)] == ["0%", "<1%", "50%", ">99%", "100%"]
+
+
+def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
+    shown = words(run(show, "spans-only", "--store", str(store)))
+    assert "It has 1 turns and spans, more than the 0 that are taken apart at once" in shown
+    assert "Whether reuse could shorten it is not known, since it was not taken apart." in shown
+    listed = json.loads(run(sessions, "--store", str(store), "--json", "--text", "spans-only"))["sessions"]
+    assert [(one["too_large"], one["unknown_ns"]) for one in listed] == [(True, 700 * MS)]

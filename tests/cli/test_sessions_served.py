@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from tests.builders import Pair
 from tests.cli.served import served
+from turnscope.cli.sidecar import Sidecar
+from turnscope.config import Settings
 from turnscope.store import StoreReader
+from turnscope.store.summaries import REST_S
+
+
+def test_a_session_that_has_come_to_rest_is_in_the_metrics_once(tmp_path: Path) -> None:
+    with served(tmp_path, "--grace-seconds", "0.1") as sidecar:
+        pair = Pair()
+        sidecar.send([*pair.start(), *pair.turn("1", attempt={"last_role": "user", "tool_calls": 0})])
+        sidecar.settled(1)
+    for counted in (1, 0):
+        again = Sidecar(
+            Settings(
+                data_dir=tmp_path / "data",
+                http="127.0.0.1:0",
+                otlp_grpc="127.0.0.1:0",
+                otlp_http="127.0.0.1:0",
+                session_rest_seconds=0.1,
+            )
+        )
+        again.start()
+        time.sleep(REST_S + 1.5)
+        again.close()
+        assert again.metrics.total("turnscope_sessions_total") == counted
+        assert round(again.metrics.total("turnscope_session_seconds_total"), 3) == 0.9 * counted
 
 
 def test_what_a_sidecar_was_told_is_summed_up_when_it_ends(tmp_path: Path) -> None:

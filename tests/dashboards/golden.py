@@ -10,7 +10,7 @@ import http.server
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,9 @@ from tests.cli.served import Served, served
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS, Kind, label_sets
 from turnscope.decode import codec, jsonlines
-from turnscope.model import Emitter, Event, Fabric, Final
+from turnscope.measures.session_counts import contributions
+from turnscope.measures.sessions import summarise
+from turnscope.model import Contribution, Emitter, Event, Fabric, Fact, Final, Turn
 from turnscope.outputs import exposition
 from turnscope.outputs.metrics import MetricState
 from turnscope.semconv import Role
@@ -30,6 +32,7 @@ from turnscope.semconv import Role
 RECORDING = Path(__file__).parents[2] / "recordings" / "pair.jsonl"
 SECOND = 1_000_000_000
 SCRAPE_S = 15
+REST_S = 60
 AFTER_S = 120
 """Scrapes go on until everything is counted."""
 OWN = ("exporter", "engine metrics")
@@ -38,13 +41,15 @@ OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 Arrived = tuple[int, Event]
 
 
-class Times(NamedTuple):
-    """Of the scrapes, in seconds."""
+class Scenario(NamedTuple):
+    """Of the scrapes, in seconds; and what there was to see."""
 
     first: float
     busy: float
     """The last while the engines still spoke."""
     last: float
+    turns: list[Turn]
+    """As they would be stored."""
 
 
 def recorded() -> list[Arrived]:
@@ -107,8 +112,8 @@ class Scrapes:
         return "\n".join([*lines, "# EOF", ""])
 
 
-def openmetrics(folder: Path) -> tuple[str, Times]:
-    """The whole scenario as one file's text, and when it was scraped."""
+def openmetrics(folder: Path) -> tuple[str, Scenario]:
+    """The whole scenario as one file's text, and what it has."""
     events = recorded()
     own = sidecar_page(folder)
     assembler = Assembler(AssemblySettings())
@@ -119,24 +124,42 @@ def openmetrics(folder: Path) -> tuple[str, Times]:
     waiting = next(coming, None)
     begin, end = events[0][0] - 2 * SCRAPE_S * SECOND, events[-1][0] + AFTER_S * SECOND
     busy = begin
+    turns: dict[str, Turn] = {}
+    rested: set[str] = set()
     for now in range(begin, end, SCRAPE_S * SECOND):
         while waiting is not None and waiting[0] <= now:
             assembler.feed(waiting[1], waiting[0], waiting[0])
             waiting = next(coming, None)
         assembler.tick(now)
         now_s[0] = now / SECOND
-        _count(assembler, metrics, now)
+        facts = assembler.take()
+        turns |= {fact.turn.turn_id: fact.turn for fact in facts if fact.turn is not None}
+        _count(facts, assembler, metrics, now)
+        assert metrics.add_all(_at_rest(turns.values(), rested, now - REST_S * SECOND)) == []
         page = exposition.render(metrics.points("prometheus"), OPENMETRICS["Accept"])[0].decode()
         scrapes.add("# TYPE up gauge\nup 1\n" + page, now / SECOND)
         scrapes.add(own, now / SECOND)
         if waiting is not None:
             busy = now
-    return scrapes.text(), Times(begin / SECOND, busy / SECOND, now / SECOND)
+    return scrapes.text(), Scenario(begin / SECOND, busy / SECOND, now / SECOND, list(turns.values()))
 
 
-def _count(assembler: Assembler, metrics: MetricState, now: int) -> None:
+def _at_rest(turns: Iterable[Turn], rested: set[str], since_ns: int) -> Iterator[Contribution]:
+    """What sessions add of which nothing has come since then, each once."""
+    sessions: dict[str, list[Turn]] = {}
+    for turn in turns:
+        if turn.session_id and turn.session_id not in rested:
+            sessions.setdefault(turn.session_id, []).append(turn)
+    for session_id, its in sessions.items():
+        summed = summarise(session_id, its, [])
+        if summed is not None and summed.summary.ended_ns < since_ns:
+            rested.add(session_id)
+            yield from contributions(summed, 0)
+
+
+def _count(facts: list[Fact], assembler: Assembler, metrics: MetricState, now: int) -> None:
     """As the sidecar's pipeline does it: facts, then gauges, then label sets of engines just met."""
-    finals = [fact for fact in assembler.take() if isinstance(fact, Final)]
+    finals = [fact for fact in facts if isinstance(fact, Final)]
     assert metrics.add_all(c for final in finals for c in final.contributions) == []
     metrics.sample(assembler.samples(now))
     engines = {e.name: Role(e.engine.role) for e in assembler.status(now).engines}

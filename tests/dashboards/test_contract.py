@@ -11,7 +11,7 @@ import pytest
 
 from dashboards.panels import grafana_unit
 from dashboards.queries import series
-from tests.dashboards.boards import Target, boards, panels, targets, variables
+from dashboards.reading import Target, boards, panels, targets, variables
 from tests.dashboards.promql import FOREIGN, RATES, asked, family, grouped, is_counter, labels_of, parse, unit
 from turnscope.catalog import METRICS, Kind
 from turnscope_app import filters, words
@@ -123,14 +123,14 @@ def test_every_metric_is_on_a_dashboard_or_in_an_alert_or_marked_as_diagnostic()
 def test_runbooks_that_panels_lead_to_are_there() -> None:
     for board, panel in panels():
         for link in panel.get("links", []):
-            name = re.fullmatch(r"\$\{runbooks\}/(\w+)\.md", link["url"])
+            name = re.fullmatch(r"\$\{runbooks\}(\w+)\.md", link["url"])
             if name:
                 assert (ROOT / "alerts" / "runbooks" / f"{name[1]}.md").exists(), (board, link)
 
 
 EXPLORERS = {
-    "sessions_path": words.PATHS,
-    "sessions_reason": words.REASONS,
+    "sessions_path": {word.shown for word in words.PATHS.values()},
+    "sessions_reason": {word.shown for word in words.REASONS.values()},
     "sessions_sort": filters.SORTS,
     "sessions_check": filters.CHECKS,
 }
@@ -139,7 +139,7 @@ EXPLORERS = {
 
 def test_links_into_the_explorer_set_filters_that_it_has() -> None:
     found = [
-        parse_qs(link["url"].removeprefix("${explorer}/?"), strict_parsing=True)
+        parse_qs(link["url"].removeprefix("${explorer}/sessions?"), strict_parsing=True)
         for _, panel in panels()
         for link in panel.get("links", [])
         if link["url"].startswith("${explorer}/")

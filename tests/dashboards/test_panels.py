@@ -6,52 +6,38 @@ import json
 import math
 import shutil
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-import httpx
+import msgspec
 import pytest
 
-from tests.cli.served import free_port
+from dashboards.reading import filled, targets, variables
+from live import overview
+from live.engines import PairConfig
+from live.expected import Facts, Moment
+from live.fronts import Front
+from live.prometheus import Prometheus, running_prometheus
 from tests.dashboards import golden
-from tests.dashboards.boards import filled, targets, variables
-from tests.dashboards.golden import Times
+from tests.dashboards.golden import Scenario
 from turnscope.model import Attempt, Request, Transfer
 from turnscope.semconv import TransferState
 
-START_S = 120.0
 COUNTERS: dict[str, Any] = json.loads(golden.RECORDING.with_suffix(".counters.json").read_text())
 
 
 class Answers:
     """A running Prometheus, and when there is something to ask it for."""
 
-    def __init__(self, url: str, times: Times) -> None:
-        self._url = f"{url}/api/v1"
+    def __init__(self, prometheus: Prometheus, times: Scenario) -> None:
+        self.prometheus = prometheus
         self.times = times
-
-    def get(self, path: str, **parameters: str | float) -> Any:
-        """The data of an answer that says success."""
-        answer = httpx.get(f"{self._url}/{path}", params=parameters, trust_env=False, timeout=60)
-        content = answer.json()
-        assert content["status"] == "success", content
-        return content["data"]
 
     def curve(self, expression: str) -> list[dict[str, Any]]:
         """Over the scenario."""
-        times = self.times
-        found: list[dict[str, Any]] = self.get(
-            "query_range", query=expression, start=times.first, end=times.last, step=golden.SCRAPE_S
-        )["result"]
-        return found
-
-    def moment(self, expression: str, at_s: float) -> list[dict[str, Any]]:
-        """At one time."""
-        found: list[dict[str, Any]] = self.get("query", query=expression, time=at_s)["result"]
-        return found
+        return self.prometheus.curve(expression, self.times.first, self.times.last, golden.SCRAPE_S)
 
     def figures(self, board: str, title: str) -> dict[str, float]:
         """What a panel shows when all is counted, by its only label."""
@@ -60,16 +46,15 @@ class Answers:
         expression = filled(target.raw["expr"], **spans)
         return {
             ",".join(series["metric"].values()): float(series["value"][1])
-            for series in self.moment(expression, self.times.last)
+            for series in self.prometheus.moment(expression, self.times.last)
         }
 
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
     """With the scenario's blocks."""
-    server, promtool = shutil.which("prometheus"), shutil.which("promtool")
-    assert server, "prometheus is missing: apt-get install --no-install-recommends prometheus"
-    assert promtool
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is missing: apt-get install --no-install-recommends prometheus"
     folder = tmp_path_factory.mktemp("prometheus")
     text, times = golden.openmetrics(folder)
     (folder / "golden.txt").write_text(text)
@@ -80,26 +65,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answers]:
         timeout=120,
     )
     assert made.returncode == 0, made.stderr
-    (folder / "prometheus.yml").write_text("scrape_configs: []\n")
-    address = f"127.0.0.1:{free_port()}"
-    command = [server, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'tsdb'}"]
-    command += ["--storage.tsdb.retention.time=100y", f"--web.listen-address={address}"]
-    log = folder / "prometheus.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out)
-    try:
-        deadline = time.monotonic() + START_S
-        while True:
-            with suppress(httpx.TransportError):
-                if httpx.get(f"http://{address}/-/ready", trust_env=False).status_code == 200:
-                    break
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        yield Answers(f"http://{address}", times)
-    finally:
-        process.terminate()
-        process.wait(30)
+    kept = "--storage.tsdb.retention.time=100y"
+    with running_prometheus(folder, kept, config="scrape_configs: []\n") as running:
+        yield Answers(running, times)
 
 
 @pytest.mark.timeout(600)
@@ -107,7 +75,7 @@ def test_every_query_is_answered_with_at_least_one_series_of_finite_values(prome
     wrong = []
     for target in targets():
         if target.instant:
-            found = [[s["value"]] for s in prometheus.moment(target.expr, prometheus.times.busy)]
+            found = [[s["value"]] for s in prometheus.prometheus.moment(target.expr, prometheus.times.busy)]
         else:
             found = [s["values"] for s in prometheus.curve(target.expr)]
         if not found:
@@ -121,7 +89,7 @@ def test_every_query_is_answered_with_at_least_one_series_of_finite_values(prome
 def test_every_variable_has_values(prometheus: Answers) -> None:
     times = prometheus.times
     for variable in variables():
-        values = prometheus.get(
+        values = prometheus.prometheus.get(
             f"label/{variable.label}/values", **{"match[]": variable.selector}, start=times.first, end=times.last
         )
         expected = {"deployment": ["turnscope"], "engine": sorted(COUNTERS["engines"])}
@@ -181,6 +149,23 @@ def test_the_overview_shows_what_engines_and_client_had_counted_themselves(prome
 
 
 @pytest.mark.timeout(600)
+def test_the_time_of_sessions_is_that_of_the_sessions_at_rest_and_all_of_it(prometheus: Answers) -> None:
+    named = {turn.session_id for turn in prometheus.times.turns if turn.session_id}
+    assert prometheus.figures("sessions.json", "Sessions that came to rest") == {"": len(named)}
+    spans = [
+        (min(turn.started_ns for turn in its), max(turn.ended_ns or turn.started_ns for turn in its))
+        for name in named
+        for its in [[turn for turn in prometheus.times.turns if turn.session_id == name]]
+    ]
+    parts = prometheus.figures("sessions.json", "Time of sessions by what it was spent on")
+    assert sum(parts.values()) == pytest.approx(sum(end - begin for begin, end in spans) / 1e9)
+    shares = prometheus.figures("sessions.json", "Share of sessions' time by how it is known")
+    assert sum(shares.values()) == pytest.approx(1)
+    tasks = prometheus.figures("sessions.json", "Tasks by how they ended")
+    assert tasks["completed"] > tasks["failed"] > 0
+
+
+@pytest.mark.timeout(600)
 def test_reads_bytes_and_opportunities_are_what_the_recorded_events_add_up_to(prometheus: Answers) -> None:
     reads = prometheus.figures("transfer.json", "Reads between two engines")
     assert {labels: n for labels, n in reads.items() if labels.endswith(",done")} == dict(_reads())
@@ -194,3 +179,54 @@ def test_reads_bytes_and_opportunities_are_what_the_recorded_events_add_up_to(pr
     )
     continuing = prometheus.figures("sessions.json", "Turns that continue a session")
     assert continuing == {"": sum(turns - 1 for turns in sessions.values())}
+
+
+# --- as the live run judges its own ---------------------------------------------------------------------------
+def facts(scenario: Scenario) -> Facts:
+    rows = [msgspec.structs.asdict(turn) for turn in scenario.turns]
+    moments = [Moment(scenario.busy, PairConfig("cached", 1, prefix_caching=True), Front.HOOKED)]
+    return Facts(rows, engines=COUNTERS["engines"], moments=moments, begin_s=scenario.first, end_s=scenario.last)
+
+
+@pytest.mark.timeout(600)
+def test_every_panel_of_the_overview_is_exactly_what_was_done(prometheus: Answers) -> None:
+    wrong = overview.judge(facts(prometheus.times), prometheus.prometheus)
+    # The recording's engines were not scraped themselves, and the other pair's processes were still heard of.
+    assert [one for one in wrong if "vllm:" not in one and "Processes with a hook" not in one] == []
+
+
+CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a turn that was recomputed": (
+        {"path": "recompute", "reason": "below_threshold"},
+        ["Turns that fetched back from D", "Turns by where their prompt came from", "Why there was no (more) fetch"],
+    ),
+    "fewer tokens": ({"local_hit_tokens": 7}, ["Share of prompt tokens not computed"]),
+    "a slower fetch": ({"net_gain_ns": -(10**9)}, ["Compute time saved by fetching"]),
+    "a suspicion": (
+        {"suspicions": ["stale_handle"]},
+        ["Turns whose answer may be wrong", "Possibly wrong answers by prefill engine"],
+    ),
+    "a stuck turn": (
+        {"status": "stuck", "stuck_cause": "preempted"},
+        ["Turns found to stand still, by cause", "Turns by how they ended"],
+    ),
+}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_panel_that_does_not_show_what_was_done_is_named(prometheus: Answers, change: str) -> None:
+    fields, panels = CHANGES[change]
+    known = facts(prometheus.times)
+    fetched = next(n for n, row in enumerate(known.rows) if row["path"] == "reverse_fetch" and row["net_gain_ns"])
+    rows = [{**row, **fields} if n == fetched else row for n, row in enumerate(known.rows)]
+    said = "\n".join(overview.judge(replace(known, rows=rows), prometheus.prometheus))
+    assert [title for title in panels if f"Overview, {title}" not in said] == []
+
+
+@pytest.mark.timeout(600)
+def test_a_counter_of_an_engine_that_was_scraped_too_low_is_named(prometheus: Answers) -> None:
+    known = facts(prometheus.times)
+    more = {name: {**values, "transfers": values["transfers"] + 1} for name, values in known.engines.items()}
+    said = "\n".join(overview.judge(replace(known, engines=more), prometheus.prometheus))
+    assert "prefill-0, transfers: turnscope_transfer_reads_total was scraped up to 21, and it is 22" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboards.boards import FOLDER, boards
+from dashboards.reading import FOLDER, boards
 from tests.node import setup
 
 

@@ -52,6 +52,21 @@ class StubWatch:
         )
 
 
+class StubJob:
+    """Does nothing, or raises."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.pressing = False
+        self.pauses: list[Callable[[], None]] = []
+        """What it was given, each time it was asked to work."""
+        self._error = error
+
+    def work(self, pause: Callable[[], None]) -> None:
+        self.pauses.append(pause)
+        if self._error is not None:
+            raise self._error
+
+
 class StubSender:
     """Takes what ``outcome`` says."""
 
@@ -86,16 +101,20 @@ def events_of(body: bytes) -> list[Event]:
 class Bench:
     """An emitter and everything around it, stepped by hand."""
 
-    def __init__(self, *, off_file: str | None = None, outbox: Outbox | None = None, **capacity: int) -> None:
+    def __init__(
+        self, *, off_file: str | None = None, outbox: Outbox | None = None, heartbeat_s: float = 10, **capacity: int
+    ) -> None:
         self.rings = Rings({"engine": 8, "request": 1000, "hold": 10} | capacity)
         self.watch = StubWatch()
+        self.job = StubJob()
         self.sender = StubSender()
         self.pauses = 0
         self.now = 0
         self.emitter = Emitter(
-            settings=Settings(endpoint=Endpoint("127.0.0.1:1"), off_file=off_file, heartbeat_s=10),
+            settings=Settings(endpoint=Endpoint("127.0.0.1:1"), off_file=off_file, heartbeat_s=heartbeat_s),
             rings=self.rings,
             watches=[self.watch],
+            jobs=[self.job],
             sender=self.sender,
             log=logging.getLogger("turnscope.test"),
             pause=self._pause,

@@ -27,6 +27,51 @@ def test_events_leave_in_batches_of_at_most_64_that_a_receiver_reads_whole() -> 
     assert bench.sender.events()[0].engine == bench.watch.engine
 
 
+def test_what_comes_in_little_by_little_leaves_in_a_batch_a_second() -> None:
+    bench = Bench()
+    for number in range(12):
+        bench.push(f"r{number}")
+        bench.cycle(0.25)
+    assert [requests(events_of(body)) for body in bench.sender.bodies] == [
+        ["r0"],
+        ["r1", "r2", "r3", "r4"],
+        ["r5", "r6", "r7", "r8"],
+    ]
+
+
+def test_a_full_batch_does_not_wait() -> None:
+    bench = Bench()
+    bench.cycle()
+    bench.push(*(f"r{number}" for number in range(64)))
+    bench.cycle(0.1)
+    assert len(requests(bench.sender.events())) == 64
+
+
+def test_a_job_without_room_for_more_does_not_wait() -> None:
+    bench = Bench()
+    bench.cycle()
+    bench.cycle(0.1)
+    assert len(bench.job.pauses) == 1
+    bench.job.pressing = True
+    bench.cycle(0.1)
+    assert len(bench.job.pauses) == 2
+
+
+def test_what_a_job_makes_leaves_with_what_it_was_made_of() -> None:
+    bench = Bench()
+    bench.push("a")
+    bench.job.work = lambda _pause: bench.push("digest of a")  # type: ignore[method-assign]
+    bench.cycle()
+    assert [requests(events_of(body)) for body in bench.sender.bodies] == [["a", "digest of a"]]
+
+
+def test_a_heartbeat_does_not_wait() -> None:
+    bench = Bench(heartbeat_s=0.2)
+    for _ in range(20):
+        bench.cycle(0.1)
+    assert len([event for event in bench.sender.events() if isinstance(event.body, Heartbeat)]) == 10
+
+
 def test_the_interpreter_is_offered_to_others_at_least_twice_for_each_event() -> None:
     bench = Bench()
     bench.push(*(f"r{number}" for number in range(100)))

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.emit.stubs import Bench, StubSender
+from tests.emit.stubs import Bench, StubJob, StubSender
 from turnscope import semconv
 from turnscope.emit.emitter import Emitter
 from turnscope.emit.secret import Secret
@@ -110,20 +110,16 @@ def test_a_sidecar_with_another_key_changes_ours(peer: Any) -> None:
 
 
 def test_a_job_that_fails_is_counted_and_takes_nothing_from_the_others() -> None:
-    bench, done = Bench(), []
-
-    def bad(_pause: Any) -> None:
-        raise ValueError
-
+    bench, bad, good = Bench(), StubJob(ValueError()), StubJob()
     emitter = Emitter(
         settings=Settings(endpoint=Endpoint("127.0.0.1:1")),
         rings=bench.rings,
         watches=[bench.watch],
         sender=StubSender(),
         log=logging.getLogger("turnscope.test"),
-        jobs=[bad, done.append],
+        jobs=[bad, good],
         pause=bench._pause,
     )
     emitter.cycle(1)
-    assert done == [bench._pause]
+    assert good.pauses == [bench._pause]
     assert emitter.errors == 1

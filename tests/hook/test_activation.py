@@ -57,6 +57,21 @@ print([name for name in heavy if name in sys.modules], threading.active_count())
     assert in_a_process(code, TURNSCOPE_ENDPOINT="http://127.0.0.1:4317") == "[] 1"
 
 
+def test_it_has_no_metrics_in_the_engine_for_the_engine_to_remove_or_to_clash_with(tmp_path: Path) -> None:
+    code = """
+import sys
+import turnscope.hook.activation, turnscope.emit.emitter
+from turnscope.hook.plugin import load
+load()
+load()
+print([name for name in sys.modules if name.startswith("prometheus_client")])
+"""
+    variables: list[dict[str, str]] = [{}, {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}]
+    for shared in variables:
+        assert in_a_process(code, TURNSCOPE_ENDPOINT="http://127.0.0.1:4317", **shared) == "[]"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_loaded_twice_it_wraps_once(hooked: FakeVllm, receiver: Receiver) -> None:
     wrapped = hooked.Scheduler.__init__, hooked.KVConnectorFactory.create_connector  # type: ignore[misc, attr-defined]
     load()

@@ -251,8 +251,10 @@ def test_what_waits_is_bounded_in_tokens_and_what_is_too_much_is_said() -> None:
     for _ in range(3):
         hashing.end(fakes.Request(prompt=400))
     assert hashing.digests.waiting_tokens <= 1000
+    assert hashing.digests.pressing
     assert sorted(str(digest.unverifiable) for digest in hashing.work()) == ["None", "None", "dropped"]
     assert hashing.digests.waiting_tokens == 0
+    assert not hashing.digests.pressing
     assert hashing.of(fakes.Request(prompt=400)).unverifiable is None
 
 

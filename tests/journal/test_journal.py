@@ -292,6 +292,37 @@ def test_a_full_disk_is_told_and_later_appends_succeed(
     assert contents(opened(tmp_path)) == [events(1), events(3)]
 
 
+def test_room_that_is_made_is_noticed_though_nobody_sends(tmp_path: Path, opened: Callable[..., Journal]) -> None:
+    full, tried = threading.Event(), threading.Event()
+
+    class Disk(SegmentFile):
+        def __init__(self, path: Path) -> None:
+            if full.is_set():
+                tried.set()
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().__init__(path)
+
+        def write(self, data: bytes) -> None:
+            if full.is_set():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().write(data)
+
+    journal = opened(tmp_path, create=Disk, try_again_s=0.01)
+    journal.append_events(events(1))
+    full.set()
+    with pytest.raises(JournalUnavailable):
+        journal.append_events(events(2))
+    assert tried.wait(30)
+    assert "No space left" in str(journal.trouble)
+    full.clear()
+    deadline = time.monotonic() + 30
+    while journal.trouble is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    journal.append_events(events(3))
+    assert contents(journal) == [events(1), events(3)]
+
+
 def test_beyond_its_limit_it_takes_no_events_but_still_notes_what_is_counted(
     tmp_path: Path, opened: Callable[..., Journal]
 ) -> None:

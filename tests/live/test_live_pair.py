@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from live import agent_verdict, router_setup, trials
+from live import agent_verdict, router_setup, savings, trials
 from live.conversations import Tells, conversations
 from live.fronts import PROXY_SCRIPT, Front
 from live.plans import PLANS, SEEDS
@@ -66,7 +66,9 @@ def test_every_conversation_has_all_its_turns(result: Result) -> None:
     done = [c for group in conversations() for c in group]
     assert len(done) >= 8
     for name in PLAIN:
-        assert len([t for t in result.truth if t.configuration == name]) == sum(c.turns for c in done)
+        names = {c.name for c in done}
+        turns = [t for t in result.truth if t.configuration == name and t.conversation in names]
+        assert len(turns) == sum(c.turns for c in done)
 
 
 def test_every_turn_is_stored_as_it_was_done(result: Result) -> None:
@@ -103,12 +105,35 @@ def test_where_a_scripted_agents_time_went_is_told_as_it_timed_itself(result: Re
     assert list(agent_verdict.judge(result.scripted, result.known)) == []
 
 
+def test_what_reuse_spares_lies_within_what_was_predicted_without_it_nine_times_in_ten(result: Result) -> None:
+    assert len(result.saved) == savings.TRIALS
+    assert savings.judge(result.saved) == [], savings.table(result.saved)
+
+
 def test_the_loopback_itself_never_says_efa(result: Result) -> None:
     assert result.over_efa == 0
     with contextlib.closing(StoreReader(str(result.store))) as reader:
         said = {row["transport"] for row in reader.recent_turns(limit=10_000).table.to_pylist()}
     assert len(said) > 1
     assert Transport.EFA not in said
+
+
+def test_every_panel_of_the_overview_shows_what_was_done(result: Result) -> None:
+    """In a real Prometheus that scraped sidecar and engines, all together and for each prefill engine."""
+    assert len(result.moments) == sum(len(plan.phases) for plan in PLANS)
+    assert result.shown_wrongly == []
+
+
+def test_what_runbooks_say_that_stops_the_harm_lets_the_alert_end(result: Result) -> None:
+    tried = {alert for each in result.calmed for alert in each.alerts}
+    assert tried == {
+        "TurnscopeKvMismatch",
+        "TurnscopeReadAfterRelease",
+        "TurnscopeHandleReused",
+        "TurnscopeReadsDeclined",
+        "TurnscopeTurnsStuck",
+    }
+    assert result.not_calmed == []
 
 
 def test_every_special_conversation_shows_its_reason(result: Result) -> None:

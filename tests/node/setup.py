@@ -1,4 +1,4 @@
-"""Make the folder of JavaScript parts that tests use: Grafana's own types and grammar, in ``build/node``.
+"""Make the folder of JavaScript parts that tests use: Grafana's own types and grammar, and axe, in ``build/node``.
 
 Runs with any Python >= 3.11 and the standard library alone, and needs ``node`` and ``npm``; a second run does nothing.
 """
@@ -18,6 +18,7 @@ PACKAGES = {
     "@grafana/schema": "11.6.16",
     "@lezer/lr": "1.4.2",
     "ajv": "8.17.1",
+    "axe-core": "4.13.0",
     "ts-json-schema-generator": "2.3.0",
     "typescript": "5.9.3",
 }
@@ -34,7 +35,7 @@ def set_up() -> None:
     """Install them unless they are there. Raises ``OSError`` or ``CalledProcessError``."""
     if complete():
         return
-    sys.stderr.write(f"setting up {', '.join(PACKAGES)} in {FOLDER} for the dashboards' tests (about 40 MB)\n")
+    sys.stderr.write(f"setting up {', '.join(PACKAGES)} in {FOLDER} for tests (about 45 MB)\n")
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     (FOLDER / "package.json").write_text(json.dumps({"private": True, "dependencies": PACKAGES}))
@@ -62,4 +63,4 @@ if __name__ == "__main__":
     try:
         set_up()
     except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"what the dashboards' tests need could not be set up in {FOLDER}: {error}")
+        sys.exit(f"what tests need could not be set up in {FOLDER}: {error}")

@@ -81,6 +81,15 @@ def test_health_names_every_trouble_and_fails_for_what_stops_the_intake(site: Si
     )
 
 
+def test_what_can_take_nothing_in_is_not_ready_and_says_why_and_still_has_metrics(site: Site) -> None:
+    site.unhealthy = "the journal cannot be written (No space left on device)"
+    answer = site.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, f"{site.unhealthy}\n")
+    assert site.get("/metrics").status_code == 200
+    site.unhealthy = None
+    assert site.get("/readyz").text == "ready\n"
+
+
 def test_status_and_the_index_answer(site: Site) -> None:
     assert site.get("/status").json() == {"ok": 1}
     assert "/metrics" in site.get("/").text

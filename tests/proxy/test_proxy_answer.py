@@ -233,3 +233,14 @@ def test_any_byte_of_a_plain_or_compressed_response_is_content() -> None:
     assert FirstContent("application/json").found_in(b"{")
     assert not FirstContent("application/json").found_in(b"")
     assert FirstContent("text/event-stream", "gzip").found_in(b"\x1f")
+
+
+def test_an_answer_asked_for_in_the_middle_tells_what_has_come_so_far() -> None:
+    reader = AnswerReader("text/event-stream")
+    events = wire(STREAM)
+    middle = events.index(b'"usage"')
+    reader.feed(events[:middle])
+    assert (reader.answer.finish_reason, reader.answer.input_tokens) == ("tool_calls", None)
+    reader.feed(events[middle:])
+    reader.finish()
+    assert (reader.answer.input_tokens, reader.answer.handle) == (1250, HANDLE)

@@ -144,8 +144,10 @@ def test_a_body_waits_until_it_is_told_and_is_then_let_go() -> None:
     prompts, fill = waiting(10_000)
     prompt = prompts.take(body_of(5_000))
     assert prompts.room < 5_000
+    assert prompts.pressing
     first = fill(prompt)
     assert (first.message_chars, prompts.room, prompt.body) == ([5_000], 10_000, b"")
+    assert not prompts.pressing
     assert fill(prompt).message_digests == first.message_digests != b""
 
 

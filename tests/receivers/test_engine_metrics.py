@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
+import contextlib
+import socket
 import threading
 import time
 
@@ -183,26 +184,26 @@ def test_figures_without_an_end_are_passed_over() -> None:
     assert read(page) == {("turnscope_engine_requests_running", "0"): 1}
 
 
-def test_an_engine_that_drips_its_page_is_given_up() -> None:
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nX-Slow: ", b""])
+def test_an_engine_that_drips_its_page_or_its_head_is_given_up(begin: bytes) -> None:
     done = threading.Event()
 
-    class Drip(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            while not done.wait(0.02):
-                self.wfile.write(b"#")
+    def drip(listening: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(begin)
+                while not done.wait(0.02):
+                    connection.sendall(b"H")
 
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Drip) as server:
-        thread = threading.Thread(target=server.serve_forever)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening,))
         thread.start()
+        begun = time.monotonic()
         try:
             with pytest.raises(Unreadable, match="did not come within"):
-                fetch(f"http://127.0.0.1:{server.server_port}", timeout_s=0.3)
+                fetch(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout_s=0.3)
+            assert time.monotonic() - begun < 5
         finally:
             done.set()
-            server.shutdown()
             thread.join()

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.builders import Pair
 from tests.decode.spans import NOON, TRACE, otlp_span, request
+from tests.decode.test_evaluations import record
 from turnscope.decode import codec, jsonlines
 from turnscope.model import AgentSpan, Event
 from turnscope.outputs.http import HttpServer
@@ -40,7 +41,7 @@ class Receiver:
         self.counted: Counter[tuple[str, ...]] = Counter()
         self.trouble: Exception | None = None
         self.server = HttpServer("127.0.0.1", 0)
-        logs = LogsIntake(self.accept, self.count, max_bytes=LIMIT)
+        logs = LogsIntake(self.accept, self.count, max_bytes=LIMIT, accept_evaluations=self.accept_spans)
         traces = SpansIntake(
             self.accept_spans, self.count, max_bytes=LIMIT, pass_on=lambda *given: self.passed_on.append(given)
         )
@@ -204,3 +205,16 @@ def test_an_error_of_our_own_is_answered_500(receiver: Receiver, caplog: pytest.
     assert answer.status_code == 500
     assert json_format.MessageToDict(Status.FromString(answer.content))["code"] == 13
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_an_evaluation_in_a_log_record_is_taken_in_and_what_names_no_span_is_foreign(receiver: Receiver) -> None:
+    for told in (record(), record(span_id=b"")):
+        assert receiver.post(told.SerializeToString(), path="/v1/logs").status_code == 200
+    assert [span.evaluation_name for span in receiver.spans] == ["correctness"]
+    assert receiver.counted == {("evaluations_received_total",): 1, ("records_foreign_total",): 1}
+
+
+def test_an_evaluation_that_cannot_be_journalled_is_asked_for_again(receiver: Receiver) -> None:
+    receiver.trouble = Unavailable("the disk is full")
+    assert receiver.post(record().SerializeToString(), path="/v1/logs").status_code == 503
+    assert ("evaluations_received_total",) not in receiver.counted

@@ -32,21 +32,26 @@ _TURNS: Final = f"""
         (hash(s, i, 1) % 1000)::BIGINT AS a, (hash(s, i, 2) % 1000)::BIGINT AS b, (hash(s, i, 3) % 1000)::BIGINT AS c
     FROM range($sessions) sessions(s), range(1, {TURNS_EACH + 1}) turns(i)"""
 
+_PATH: Final = "CASE WHEN i = 1 OR b < 300 THEN 'recompute' WHEN b < 800 THEN 'reverse_fetch' ELSE 'mixed' END"
+_REASON: Final = """
+        CASE WHEN i = 1 THEN 'first_turn' WHEN b < 60 THEN 'declined_expired' WHEN b < 200 THEN 'no_handle_from_decode'
+            WHEN b < 240 THEN 'prefix_diverged' WHEN b < 300 THEN 'below_threshold' ELSE 'none' END"""
+_FETCHED: Final = "CASE WHEN i > 1 AND b >= 300 THEN 1000 * (i - 1) ELSE 0 END"
+_AGAIN: Final = "CASE WHEN i > 1 AND b < 300 THEN 1000 * (i - 1) ELSE 0 END"
+
 _QUERIES: Final[dict[str, str]] = {
-    TURNS.name: """
+    TURNS.name: f"""
     SELECT printf('%032x', n) AS turn_id, 1 AS revision, 'hooks' AS source, 'agent-' || printf('%06d', s) AS session_id,
         i AS turn_index, CASE WHEN i > 1 THEN printf('%032x', n - 1) END AS previous_turn_id,
         started_ns, started_ns + (2000 + a * 3) * 1000000 AS ended_ns, 'model-' || s % 3 AS model,
         'prefill-' || s % 4 AS prefill_engine, 'decode-' || s % 4 AS decode_engine, 'exact' AS "join",
-        CASE WHEN i = 1 OR b < 300 THEN 'recompute' WHEN b < 800 THEN 'reverse_fetch' ELSE 'mixed' END AS path,
-        CASE WHEN i = 1 THEN 'first_turn' WHEN b < 60 THEN 'declined_expired' WHEN b < 200 THEN 'no_handle_from_decode'
-            WHEN b < 240 THEN 'prefix_diverged' WHEN b < 300 THEN 'below_threshold' ELSE 'none' END AS reason,
+        {_PATH} AS path,
+        {_REASON} AS reason,
         CASE WHEN c < 10 THEN 'error' ELSE 'ok' END AS status,
         CASE WHEN a < 5 THEN ['kv_mismatch'] ELSE [] END AS suspicions,
-        1000 * i AS prompt_tokens, 0 AS local_hit_tokens, CASE WHEN i > 1 AND b >= 300 THEN 1000 * (i - 1) ELSE 0 END
-            AS fetched_tokens, 0 AS external_tokens,
+        1000 * i AS prompt_tokens, 0 AS local_hit_tokens, {_FETCHED} AS fetched_tokens, 0 AS external_tokens,
         CASE WHEN i > 1 AND b >= 300 THEN 1000 ELSE 1000 * i END AS computed_tokens,
-        CASE WHEN i > 1 AND b < 300 THEN 1000 * (i - 1) ELSE 0 END AS recomputed_tokens, 1000 AS new_tokens,
+        {_AGAIN} AS recomputed_tokens, 1000 AS new_tokens,
         200 AS output_tokens, CASE WHEN i > 1 AND b >= 300 THEN 1024000 * (i - 1) END AS fetched_bytes,
         CASE WHEN i > 1 AND b >= 300 THEN (20 + a % 100) * 1000000 END AS fetch_ns,
         CASE WHEN i > 1 AND b >= 300 THEN (i * 8 - a // 20) * 1000000 END AS net_gain_ns,
@@ -86,8 +91,18 @@ _QUERIES: Final[dict[str, str]] = {
         (max(started_ns) - min(started_ns) + 6::BIGINT * {SECOND} - sum((2000 + a * 3) * 1000000)
             - sum(CASE WHEN i % 2 = 0 THEN c * 10000000 ELSE 0 END))::BIGINT AS user_wait_ns, 0 AS unknown_ns,
         count(*) AS turns, {TURNS_EACH // 2} AS spans, 0 AS model_calls, {TURNS_EACH // 2} AS tools,
-        sum(CASE WHEN i % 5 = 0 THEN 0 ELSE 1 END)::BIGINT AS tool_calls, 0 AS errors,
-        count_if(a < 5)::BIGINT AS suspicious_turns, 650000000 AS ttft_median_ns, ['model-' || s % 3] AS models,
+        sum(CASE WHEN i % 5 = 0 THEN 0 ELSE 1 END)::BIGINT AS tool_calls, count_if(c < 10)::BIGINT AS errors,
+        count_if(c < 10)::BIGINT AS failed_turns, count_if(a < 5)::BIGINT AS suspicious_turns,
+        sum(1000 * i)::BIGINT AS prompt_tokens, sum(1000 * i)::BIGINT AS source_tokens,
+        sum({_FETCHED})::BIGINT AS reused_tokens, 0 AS local_hit_tokens, sum({_FETCHED})::BIGINT AS fetched_tokens,
+        0 AS external_tokens, sum(1000 * i - {_FETCHED})::BIGINT AS computed_tokens,
+        sum({_AGAIN})::BIGINT AS recomputed_tokens, 200 * count(*) AS output_tokens,
+        sum(1024 * {_FETCHED})::BIGINT AS fetched_bytes,
+        ['decode-' || s % 4, 'prefill-' || s % 4] AS engines, list(DISTINCT {_PATH}) AS paths,
+        list(DISTINCT {_REASON}) AS reasons,
+        CASE WHEN count_if(a < 5) > 0 THEN ['kv_mismatch'] ELSE [] END AS suspicions,
+        mode({_REASON}) FILTER (b < 240 AND i > 1) AS main_reason, 650000000 AS ttft_median_ns,
+        ['model-' || s % 3] AS models,
         ['planner'] AS agents, ['application-' || s % 5 || ' 1.' || s % 2] AS applications,
         ['production'] AS deployments,
         ['otlp', 'proxy'] AS sources,

@@ -200,3 +200,55 @@ def test_fresh_summaries_stand_for_older_ones_that_are_stored(three: Path) -> No
     reader.close()
     assert total == 3
     assert {one.session_id: one.turns for one in found}["tool"] == 7
+
+
+def test_a_turn_that_took_its_callers_session_is_in_that_sessions_summary(tmp_path: Path) -> None:
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    store.add_turn(turn(1, session_id=None))
+    settle(store, clock)
+    assert summaries(tmp_path) == []
+    store.add_turn(turn(1, session_id="s", session_source="span", revision=2))
+    settle(store, clock)
+    (found,) = summaries(tmp_path)
+    assert (found.session_id, found.turns) == ("s", 1)
+    store.close()
+
+
+def test_a_session_that_is_too_large_is_not_taken_apart_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 3)
+    fill(tmp_path, *(span(n, kind="tool", session_id="large") for n in range(1, 5)), turn(9, session_id="large"))
+    fill(tmp_path, *(span(n, kind="tool", session_id=f"s{n}") for n in range(10, 16)))
+    store = writer(tmp_path, Clock(NOON + HOUR))
+    store.close()
+    found = {s.session_id: s for s in summaries(tmp_path)}
+    assert {name: s.too_large for name, s in found.items()} == {
+        "large": True,
+        **{f"s{n}": False for n in range(10, 16)},
+    }
+    large = found["large"]
+    assert (large.turns, large.spans, large.wall_ns) == (1, 4, large.unknown_ns)
+    assert large.wall_ns == large.ended_ns - large.started_ns > 0
+    assert all(found[f"s{n}"].tool_wait_ns == SECOND for n in range(10, 16))
+    reader = StoreReader(str(tmp_path))
+    assert reader.outdated() == []
+    reader.close()
+
+
+def test_no_more_is_read_at_once_than_is_taken_apart_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 3)
+    fill(tmp_path, *(span(n, kind="tool", session_id=f"s{n // 2}") for n in range(2, 12)))
+    read: list[int] = []
+    known = StoreReader.known
+
+    def counting(self: StoreReader, ids: list[str]) -> Any:
+        found = known(self, ids)
+        read.append(sum(len(spans) for _, spans in found.values()))
+        return found
+
+    monkeypatch.setattr(StoreReader, "known", counting)
+    writer(tmp_path, Clock(NOON + HOUR)).close()
+    assert max(read) <= 3
+    assert [s.spans for s in summaries(tmp_path)] == [2] * 5

@@ -100,8 +100,7 @@ if needed:
     for warning in needed:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f":material/warning: {warning.said}", width="content")
-            if warning.check is not None:
-                st.page_link(pages.SESSIONS, label="Show them", query_params={"sessions_check": warning.check})
+            st.page_link(pages.SESSIONS, label="Show them", query_params={"sessions_check": warning.check})
 
 sessions = data.telling(store, period)
 if sessions:
@@ -146,7 +145,7 @@ if found:
     st.subheader("By application", anchor=False)
     st.dataframe(
         frames.applications(found),
-        column_config=tables.config(columns.APPLICATIONS, pinned="application"),
+        column_config=tables.config(columns.APPLICATIONS, pinned=("application",)),
         hide_index=True,
         key="home_applications",
     )

@@ -1,25 +1,45 @@
-"""One session, turn by turn."""
+"""One session: where its time went, what happened when, and every turn of it."""
 
 from __future__ import annotations
 
+import functools
+import time
+
 import streamlit as st
 
-from turnscope_app import cards, charts, data, fields, frames, pages, stories, tables, text
+from turnscope_app import (
+    cards,
+    charts,
+    controls,
+    data,
+    opted,
+    pages,
+    part_charts,
+    report,
+    session_answer,
+    session_story,
+    stories,
+    tables,
+    text,
+    timeline,
+    timeline_chart,
+    turn_section,
+)
 
 store = data.store()
 session_id = st.query_params.get(pages.ID)
-if not session_id and pages.UNATTRIBUTED not in st.query_params:
+loose = not session_id and pages.UNATTRIBUTED in st.query_params
+if not session_id and not loose:
     st.title("One session")
     st.info("Choose a session in the list: this page shows its turns.", icon=":material/touch_app:")
     st.page_link(pages.SESSIONS, label="To the sessions")
     st.stop()
 
-session_id = session_id or None
-summary = data.session(store, session_id)
-if summary is None:
+whole = data.whole(store, session_id) if session_id else None
+if whole is None and (not loose or data.session(store, None) is None):
     st.title("One session")
     st.info("The store has no turn of this session. It may be too new: a turn appears about a minute after it ended.")
-    st.text(text.session(session_id))
+    st.text(text.session(session_id or None))
     st.page_link(pages.SESSIONS, label="To the sessions")
     st.stop()
 
@@ -29,109 +49,149 @@ st.page_link(
     icon=":material/arrow_back:",
     query_params=st.session_state.get(pages.BACK, {}),
 )
-st.title(text.escaped(text.session(session_id)), anchor=False)
-st.markdown(text.escaped(stories.session(summary)))
-if session_id is None:
-    st.info(
-        f"{stories.unattributed(summary, proxy_reports=data.totals(store).attempt_turns > 0)} "
-        "Let clients send `conversation_id` in the body, or the header `X-Session-ID`.",
-        icon=":material/help:",
-    )
-tables.cards(cards.session(summary), page="session")
+applications = whole.summary.applications if whole is not None else []
+label = opted.label(opted.templates(opted.LABELS_VARIABLE), applications, session_id)
+st.title(
+    text.escaped(text.harmless(label) if label else text.named(applications, (), session_id or None)), anchor=False
+)
+with st.container(horizontal=True, vertical_alignment="center"):
+    controls.copy_link(page="session")
+    if whole is not None:
+        st.download_button(
+            "Report",
+            data=functools.partial(report.build, whole, time.time_ns()),
+            file_name=report.file_name(whole.summary.session_id),
+            mime="text/html",
+            key="session_report",
+            on_click="ignore",
+            icon=":material/description:",
+            help="This session as one HTML file that needs no network, to send or to print.",
+        )
+    link = opted.link(opted.templates(opted.LINKS_VARIABLE), applications, session_id)
+    if link is not None:
+        st.link_button("In its own trace tool", link, icon=":material/open_in_new:")
+if whole is None:
+    turn_section.without_session(store)
+    st.stop()
 
-first_page = 1
-shown_page = first_page
-if summary["turns"] > data.LIMIT:
-    shown_page = st.number_input(
-        f"Page of {data.LIMIT:,} turns",
-        min_value=first_page,
-        max_value=data.pages(summary["turns"]),
-        key="session_page",
-        bind="query-params",
-    )
-offset = data.offset(shown_page)
-table, total = data.turns(store, session_id, offset)
-holds = data.holds(store, session_id)
-rows = table.to_pylist()
-numbers = frames.numbers(rows, offset)
-
-suspicious = [(number, row) for number, row in zip(numbers, rows, strict=True) if row["suspicions"]]
-for number, row in suspicious[: stories.MOST_WARNINGS]:
+# --- the answer -----------------------------------------------------------------------------------------
+summary = whole.summary
+step = session_answer.next_step(summary)
+st.caption(text.escaped(session_answer.head(summary)))
+st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
+if summary.suspicious_turns:
     st.warning(
-        f"**Turn {number}: the answer may be wrong.** {text.escaped(stories.warning(row))}", icon=":material/warning:"
+        f"**{text.turns(summary.suspicious_turns)} may have a wrong answer**, although the engine reported success: "
+        "the story below says which and why.",
+        icon=":material/warning:",
     )
-if len(suspicious) > stories.MOST_WARNINGS:
-    st.caption(f"{text.turns(len(suspicious))} on this page may have a wrong answer: marked ⚠ in the table.")
+st.markdown(f"**What to do next, {step.owner}:** {step.said}")
+figures = session_answer.figures(summary)
+frame = part_charts.parts_frame(figures)
+if not frame.empty:
+    st.altair_chart(part_charts.parts(frame), key="session_parts")
+    st.html(tables.part_style())
+    tables.parts(cards.parts(figures), page="session")
+for doubt in session_answer.doubts(summary):
+    st.caption(doubt)
+if not session_answer.separated(summary):
+    with st.expander("Outside the model: tools or application, not separated", icon=":material/call_split:"):
+        st.markdown(session_answer.NOT_SEPARATED)
+        st.code(session_answer.SEPARATES, language="bash")
+tables.cards(cards.session(summary, whole.turns), page="session")
 
+# --- what happened --------------------------------------------------------------------------------------
+numbers = stories.numbers(whole.turns["turn_index"].to_pylist())
+by_id = {str(turn_id): number for turn_id, number in zip(whole.turns["turn_id"].to_pylist(), numbers, strict=True)}
+lines, more = session_story.lines(whole.turns.select(session_story.READS).to_pylist(), numbers, whole.segments)
+
+st.subheader("What happened when", anchor=False)
+page = turn_section.page(len(numbers), numbers)
+offset = (page - 1) * turn_section.PAGE
+shown = whole.turns.slice(offset, turn_section.PAGE)
+rows = shown.to_pylist()
+here = numbers[offset : offset + turn_section.PAGE]
+last_page = turn_section.pages(len(numbers))
+if last_page > 1:
+    overview = charts.overview_frame(whole, numbers, turn_section.PAGE)
+    st.altair_chart(charts.overview(overview), key="session_overview")
+drawn = timeline.build(whole, rows, here, first=page == 1, last=page == last_page)
+if drawn.lanes:
+    st.altair_chart(timeline_chart.chart(drawn), key="session_timeline")
+    st.caption(timeline_chart.reading(drawn))
+
+if lines:
+    st.subheader("The story", anchor=False, help="What mattered most, in order of time. Click a turn to see it below.")
+    with st.container(gap=None, key="session_lines"):
+        for place, line in enumerate(lines):
+            if line.turn is None:
+                st.markdown(text.escaped(line.said))
+                continue
+            st.button(
+                text.escaped(line.said),
+                key=f"session_line_{place}",
+                type="tertiary",
+                on_click=turn_section.go_to,
+                args=(line.turn, numbers),
+                help=f"Show turn {line.turn:,} below",
+            )
+    if more:
+        st.caption(f"... and {more:,} lesser things: the table below has every turn.")
+if rows:
+    turn_section.story(rows, here, numbers, by_id)
+
+# --- turn by turn ---------------------------------------------------------------------------------------
 left, right = st.columns(2)
 with left:
-    st.subheader("Where the prompt came from", anchor=False, help="Prompt tokens of each turn, by source.")
-    frame = charts.tokens_frame(table, offset)
+    st.subheader("Where the prompt came from", anchor=False, help="Prompt tokens of each turn, by source. Measured.")
+    frame = charts.tokens_frame(shown, here)
     if frame.empty:
         st.info("Not measured: the prefill engine's hook did not report these turns.")
     else:
-        st.altair_chart(charts.tokens(frame, numbers), key="session_tokens")
+        st.altair_chart(charts.tokens(frame, here), key="session_tokens")
 with right:
     st.subheader(
-        "How long it took",
+        "What the wait for the first word was",
         anchor=False,
-        help="First token: request at the proxy to first content byte. Prefill: on the prefill engine. "
-        "Fetch: reading back from the decode worker, an upper bound.",
+        help="From the request at the proxy to the answer's first word (time to first token), by what it was spent on. "
+        "Measured by the hooks.",
     )
-    frame = charts.times_frame(table, offset)
+    frame = charts.ttft_frame(shown, here)
+    if frame.empty:
+        st.info("Not measured: it takes the proxy's hook, and answers that began.")
+    else:
+        st.altair_chart(charts.ttft(frame, here), key="session_ttft")
+if rows:
+    turn_section.table(shown, rows, here, len(numbers))
+
+# --- for engineers --------------------------------------------------------------------------------------
+details = st.expander("How the context grew, and what moved between the workers", key="session_engine")
+with details:
+    left, right = st.columns(2)
+    with left:
+        st.markdown("**How the context grew**", help="Prompt and answer of every turn of the session, in tokens.")
+        frame = charts.context_frame(whole.turns, numbers)
+        if frame.empty:
+            st.info("Not measured: no engine's hook reported these turns.")
+        else:
+            st.altair_chart(charts.context(frame), key="session_context")
+    with right:
+        st.markdown(
+            "**What was moved**",
+            help="Fetched back: decode to prefill worker (reverse fetch). Handed over: prefill to decode worker "
+            "(handoff).",
+        )
+        frame = charts.bytes_frame(shown, here)
+        if frame.empty:
+            st.info("No transfer between the workers was reported for these turns.")
+        else:
+            st.altair_chart(charts.transferred(frame, here), key="session_bytes")
+    st.markdown(
+        "**How long the engines took**",
+        help="Prefill: on the prefill engine. Fetch: reading back from the decode worker, an upper bound.",
+    )
+    frame = charts.times_frame(shown, here)
     if frame.empty:
         st.info("Not measured: neither the engines' hooks nor the proxy's reported times for these turns.")
     else:
-        st.altair_chart(charts.times(frame, numbers), key="session_times")
-left, right = st.columns(2)
-with left:
-    st.subheader(
-        "What was moved",
-        anchor=False,
-        help="Fetched back: decode to prefill worker (reverse fetch). Handed over: prefill to decode worker (handoff).",
-    )
-    frame = charts.bytes_frame(table, offset)
-    if frame.empty:
-        st.info("No transfer between the workers was reported for these turns.")
-    else:
-        st.altair_chart(charts.transferred(frame, numbers), key="session_bytes")
-with right:
-    st.subheader(
-        "What was kept for the next turn",
-        anchor=False,
-        help="When the decode worker kept each turn's blocks (hold), and what became of them.",
-    )
-    frame = charts.holds_frame(table, holds, offset)
-    if frame.empty:
-        st.info("No turn here left blocks on a decode worker, as far as was seen.")
-    else:
-        st.altair_chart(charts.holds(frame, numbers), key="session_holds")
-
-st.subheader("Turns", anchor=False)
-st.caption(f"{text.shown_of(len(rows), total, 'turn')} Click one to read its story below.")
-
-
-def choose_turn() -> None:
-    """Show the story of the turn that was clicked."""
-    row = tables.chosen(st.session_state["session_table"])
-    if row is not None:
-        st.session_state["session_turn"] = numbers[row]
-
-
-tables.choose(frames.turns(table, offset), fields.TURNS, key="session_table", pinned="number", on_select=choose_turn)
-number = st.selectbox(
-    "Story of turn", numbers, index=stories.most_telling(rows), key="session_turn", bind="query-params", width=160
-)
-turn = rows[numbers.index(number)]
-with st.container(border=True):
-    if turn["suspicions"]:
-        st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(stories.warning(turn))}")
-    st.markdown("\n\n".join(text.escaped(part) for part in stories.whole(turn)))
-    st.caption("Trace id of this turn, in your tracing backend and in exemplars")
-    st.text(turn["turn_id"])
-details = st.expander(f"Every figure of turn {number}", key="session_details", bind="query-params")
-if details.open:
-    with details:
-        for group in fields.GROUPS:
-            st.markdown(f"**{group.title}**")
-            tables.read(frames.details(turn, group), header=False)
+        st.altair_chart(charts.times(frame, here), key="session_times")

@@ -5,6 +5,8 @@ that of the turn that it called, else the one that its trace's turns agree on. A
 the trace, so the order of arrival makes no difference to the newest rows. A row is
 handed out when its span comes and again whenever the answer changes.
 
+A turn whose request names no session is asked for the same way, as if it were a span below the one that called it.
+
 Only what spans say of themselves is passed on, never what they inherited: so circles of parents have no beginning to
 inherit from, and end where they began.
 """
@@ -17,12 +19,16 @@ from typing import Final
 import msgspec
 
 from turnscope.assembly.ledger import Ledger, one
+from turnscope.assembly.settler import CHAINED
 from turnscope.assembly.span_state import Inherited, Remembered, SpansState, TraceState
 from turnscope.model import AgentSpan, Turn
+from turnscope.semconv import EVALUATION_RESULT
 
 PARENT: Final = "parent"
 TRACE: Final = "trace"
 TURN: Final = "turn"
+SPAN: Final = "span"
+"""Where a turn has its session from that has that of the span that called it."""
 MAX_DEPTH: Final = 200
 """Ancestors asked: deeper ones are as good as none."""
 
@@ -38,15 +44,31 @@ class AgentSpans:
         self._memory_ns = memory_ns
         self._max_spans = max_spans
         self._max_traces = max_traces
+        self.moved: set[str] = set()
+        """Turns that are now of another session than their row says."""
 
     def feed(self, spans: Iterable[AgentSpan], arrival_ns: int) -> None:
         """Take spans as their senders told them."""
+        touched = set()
         for span in spans:
             self._take(span, arrival_ns)
+            touched.add(span.trace_id)
+        for trace_id in sorted(touched):
+            trace = self._state.traces[trace_id]
+            self.moved |= {turn for turn, (by, told) in trace.asking.items() if self._above(trace, by) != told}
         self._make_room()
+
+    def session_of(self, trace_id: str, span_id: str, before: str | None) -> str | None:
+        """That of a turn that this span, which need not be here, called: its own or its nearest ancestor's, else the
+        one that the trace agrees on. ``before``, the last answer, where the trace is not known, or no more."""
+        trace = self._state.traces.get(trace_id)
+        return self._above(trace, span_id) if trace is not None and trace.spans else before
 
     def _take(self, span: AgentSpan, arrival_ns: int) -> None:
         trace = self._touch(span.trace_id, arrival_ns)
+        if span.classified_by == EVALUATION_RESULT:
+            self._evaluate(trace, span)
+            return
         agreed = trace.agreed
         known = trace.spans.get(span.span_id)
         if known is not None:
@@ -75,17 +97,36 @@ class AgentSpans:
             if parent in trace.spans:
                 self._show(trace, trace.spans[parent])
 
+    def _evaluate(self, trace: TraceState, told: AgentSpan) -> None:
+        """Keep what a log record told of a span, also before that comes: of several the latest."""
+        before = trace.evaluations.get(told.span_id)
+        self._state.remembered += before is None
+        trace.evaluations[told.span_id] = told if before is None else max(before, told, key=_by_time)
+        known = trace.spans.get(told.span_id)
+        if known is not None and trace.evaluations[told.span_id] is not before:
+            known.shown = None
+            self._show(trace, known)
+
     def hear(self, turn: Turn, now_ns: int) -> None:
         """Take in what a turn tells of the session of the span that called it, also before that span comes."""
-        if turn.caller_trace_id is None or turn.caller_span_id is None or turn.session_id is None:
+        if turn.caller_trace_id is None or turn.caller_span_id is None:
             return
         trace = self._state.traces.get(turn.caller_trace_id) or self._touch(turn.caller_trace_id, now_ns)
-        told = (turn.caller_span_id, turn.session_id)
+        own = turn.session_id if turn.session_source != SPAN else None
+        if may_ask(turn):
+            self._state.remembered += turn.turn_id not in trace.asking
+            trace.asking[turn.turn_id] = turn.caller_span_id, turn.session_id if own is None else None
+        elif trace.asking.pop(turn.turn_id, None) is not None:
+            self._state.remembered -= 1
+        told = (turn.caller_span_id, own) if own is not None else None
         if trace.turns.get(turn.turn_id) == told:
             return
         served = trace.served
-        self._state.remembered += turn.turn_id not in trace.turns
-        trace.turns[turn.turn_id] = told
+        self._state.remembered += (told is not None) - (turn.turn_id in trace.turns)
+        if told is not None:
+            trace.turns[turn.turn_id] = told
+        else:
+            del trace.turns[turn.turn_id]
         caller = trace.spans.get(turn.caller_span_id)
         if trace.served != served:
             concerned = list(trace.spans.values())
@@ -126,9 +167,16 @@ class AgentSpans:
             session_id=found.session_id,
             session_source=found.source,
             parent_session_id=found.parent_session_id,
+            **_evaluation(known.span, trace.evaluations.get(known.span.span_id)),
         )
         self._ledger.revise(span=row)
         return True
+
+    def _above(self, trace: TraceState, span_id: str) -> str | None:
+        """The session of what this span started, as far as spans tell."""
+        caller = trace.spans.get(span_id)
+        known = (caller.span, *self._ancestors(trace, caller.span)) if caller is not None else ()
+        return next((span.session_id for span in known if span.session_id is not None), trace.agreed)
 
     def _inherited(self, trace: TraceState, span: AgentSpan) -> Inherited:
         above = next((a.session_id for a in self._ancestors(trace, span) if a.session_id is not None), None)
@@ -180,14 +228,14 @@ class AgentSpans:
                 return
             trace = state.traces[trace_id]
             self._count_forgotten(trace)
-            trace.spans, trace.children, trace.turns = {}, {}, {}
+            trace.forget()
 
     def _drop(self, trace_id: str) -> None:
         self._count_forgotten(self._state.traces.pop(trace_id))
 
     def _count_forgotten(self, trace: TraceState) -> None:
         spans = len(trace.spans)
-        self._state.remembered -= spans + len(trace.turns)
+        self._state.remembered -= trace.size
         self._state.forgotten += spans
         if spans:
             key = f"spans_forgotten:{self._state.forgotten}"
@@ -198,11 +246,25 @@ class AgentSpans:
         for trace_id, trace in list(self._state.traces.items()):
             if trace.last_ns >= now_ns - self._memory_ns:
                 return
-            self._state.remembered -= len(trace.spans) + len(trace.turns)
+            self._state.remembered -= trace.size
             del self._state.traces[trace_id]
 
 
+def _evaluation(span: AgentSpan, told: AgentSpan | None) -> dict[str, object]:
+    """What a log record told, for a span that tells no evaluation itself."""
+    own = (getattr(span, name) for name in _EVALUATION)
+    if told is None or any(value is not None for value in own):
+        return {}
+    return {name: getattr(told, name) for name in _EVALUATION}
+
+
+_EVALUATION: Final = ("evaluation_name", "evaluation_label", "evaluation_score")
 _ENCODE: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
+
+
+def may_ask(turn: Turn) -> bool:
+    """Whether it takes its caller's session: its request named none, and that is better than one made up for it."""
+    return turn.session_id is None or turn.session_source in (CHAINED, SPAN)
 
 
 def newer(known: AgentSpan, other: AgentSpan) -> AgentSpan:
@@ -216,3 +278,7 @@ def newer(known: AgentSpan, other: AgentSpan) -> AgentSpan:
         return span.ended_ns is not None, span.ended_ns or 0, len(data), data
 
     return max(known, other, key=rank)
+
+
+def _by_time(span: AgentSpan) -> tuple[int, bytes]:
+    return span.started_ns, _ENCODE(span)

@@ -14,7 +14,7 @@ from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.digests import Digests
-from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.emitters import PROXY, Emitters
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
@@ -101,6 +101,7 @@ class Assembler:
             suspicions,
             attribution,
             self._clocks,
+            self._spans,
         )
         self._agenda = Agenda()
         self._push = self._agenda.push
@@ -124,13 +125,15 @@ class Assembler:
         self._run(arrival_ns)
         speaker = self._state.emitters.get(event.emitter.id)
         idle = speaker.idle if speaker is not None else {}
+        unexpected = event.emitter.kind == PROXY and not self._emitters.proxy_alive(arrival_ns)
         emitter = self._emitters.receive(event, arrival_ns, wall_ns)
-        self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if emitter is None:
             return
+        if emitter.sequence.gaps:
+            self._push(self._emitters.next_due_ns(event.emitter.id), EMITTER, event.emitter.id)
         if isinstance(event.body, (Heartbeat, EngineState)):
             self._clocks.see(emitter, event, arrival_ns)
-        if self._state.proxies == [event.emitter.id] and emitter.received == 1:
+        if unexpected:
             for turn in self._turns.before_the_proxy(arrival_ns):
                 self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
         self._lives.see(event, arrival_ns)
@@ -144,6 +147,10 @@ class Assembler:
         """Take spans of agents, as their senders told them, that arrived at ``arrival_ns``."""
         self._run(arrival_ns)
         self._spans.feed(spans, arrival_ns)
+        if self._spans.moved:
+            self._closing.dirty |= self._spans.moved
+            self._spans.moved.clear()
+            self._closing.settle()
 
     def _apply(self, event: Event, emitter: EmitterState, arrival_ns: int) -> None:
         body, unique = event.body, f"{event.emitter.id}/{event.seq}"

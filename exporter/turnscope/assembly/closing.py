@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnscope.assembly import counts, learning
+from turnscope.assembly.agent_spans import SPAN, AgentSpans, may_ask
 from turnscope.assembly.attempts import Attempts
 from turnscope.assembly.attribution import Attribution
 from turnscope.assembly.clocks import Clocks
@@ -48,6 +49,7 @@ class Closing:
         suspicions: Suspicions,
         attribution: Attribution,
         clocks: Clocks,
+        spans: AgentSpans,
     ) -> None:
         self._state = state
         self._settings = settings
@@ -63,12 +65,15 @@ class Closing:
         self._attempts = Attempts(settings, engines, turns, settler)
         self._attribution = attribution
         self._clocks = clocks
+        self._spans = spans
         self.dirty: set[str] = set(state.turns)
         self.dirty_holds: set[str] = set()
 
     # --- settling -------------------------------------------------------------------------------------
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
+        if not self.dirty and not self.dirty_holds:
+            return
         again: set[str] = set()
         while self.dirty:
             again |= self._judge_changed()
@@ -92,7 +97,7 @@ class Closing:
             keys, self.dirty = sorted(self.dirty), set()
             for key in keys:
                 turn = self._turns.get(key)
-                lease = self._lease(turn) if turn is not None and turn.counted else None
+                lease = self._lease(turn) if turn is not None else None
                 if lease is not None:
                     self.dirty_holds.add(lease)
                 if turn is None or turn.closed == "fragment":
@@ -160,8 +165,6 @@ class Closing:
         note_explained(self._state, row)
         note_continuity(self._state, row)
         self._ledger.count(f"turn:{turn.turn_id}", contributions, turn=row)
-        for hold in filter(None, (row.used_hold_id, row.left_hold_id, lease)):
-            self.dirty_holds.add(hold)
 
     def _lease(self, turn: TurnState) -> str | None:
         return self._holds.lease_id(turn.prefill_engine_id, turn.prefill_request_id)
@@ -191,7 +194,16 @@ class Closing:
     def _build(self, turn: TurnState) -> Turn:
         row = build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
         price(turn, row, self._engines.get(turn.prefill_engine_id))
+        self._ask_caller(turn, row)
         return row
+
+    def _ask_caller(self, turn: TurnState, row: Turn) -> None:
+        """A turn whose request named no session is of its caller's."""
+        if row.caller_trace_id is None or row.caller_span_id is None or not may_ask(row):
+            return
+        turn.caller_session = self._spans.session_of(row.caller_trace_id, row.caller_span_id, turn.caller_session)
+        if turn.caller_session is not None:
+            row.session_id, row.session_source = turn.caller_session, SPAN
 
     def _row(self, turn: TurnState) -> Turn:
         self._attribution.judge(turn)
@@ -225,17 +237,16 @@ class Closing:
 
     def _latch(self, turn: TurnState) -> None:
         """Count new suspicions; what was latched and has no evidence any more is withdrawn, once."""
-        found = self._suspicions.of(turn)
+        found, engine = self._suspicions.of(turn), self._engines.name(turn.prefill_engine_id)
         for kind in sorted(found - set(turn.suspicions)):
             turn.suspicions.append(kind)
             self._state.suspicions[kind] = self._state.suspicions.get(kind, 0) + 1
-            self._ledger.count(f"latch:{turn.turn_id}/{kind}", [one("turnscope_suspicions_total", kind)])
+            self._ledger.count(f"latch:{turn.turn_id}/{kind}", [one("turnscope_suspicions_total", engine, kind)])
         for latched in turn.suspicions:
             if latched not in found and latched not in turn.withdrawn:
                 turn.withdrawn.append(latched)
-                self._ledger.count(
-                    f"withdrawn:{turn.turn_id}/{latched}", [one("turnscope_suspicions_withdrawn_total", latched)]
-                )
+                withdrawn = one("turnscope_suspicions_withdrawn_total", latched)
+                self._ledger.count(f"withdrawn:{turn.turn_id}/{latched}", [withdrawn])
 
     # --- holds ----------------------------------------------------------------------------------------
     def close_hold(self, hold: HoldState) -> None:

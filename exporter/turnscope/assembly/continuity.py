@@ -16,10 +16,10 @@ import msgspec
 
 from turnscope.assembly.digests import Digests
 from turnscope.assembly.evidence import turn_split, used_hold
-from turnscope.assembly.mismatch import Mismatch, mismatch
+from turnscope.assembly.mismatch import mismatch
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import Past, TurnState, Verdict
-from turnscope.assembly.taint import Taint
+from turnscope.assembly.state import Mismatch, Past, TurnState, Verdict
+from turnscope.assembly.taint import Taint, first_in_each
 from turnscope.assembly.tokens import Split
 from turnscope.assembly.traits import digests_of
 from turnscope.assembly.turns import brings_answers, given_handle
@@ -31,25 +31,18 @@ HISTORY: Final = 8
 """Earlier turns of a session that a prompt is compared with, newest first, until one tells all."""
 
 
-def found(turn: TurnState) -> Mismatch | None:
-    """What the turn's verdict makes of what it reused."""
-    given = given_handle(turn)
-    if turn.verdict is None:
-        return None
-    return mismatch(turn.verdict, turn_split(turn), given.tokens if given is not None else None)
-
-
 def _joined(parts: list[Shared]) -> Shared | None:
-    """Of one sequence compared in parts: the farthest agreement, and the nearest difference past it."""
+    """Of one sequence compared in parts: the nearest difference that any of them tells of, and the farthest agreement
+    short of it."""
     if not parts:
         return None
-    low = max(part.low for part in parts)
-    return Shared(low, min((part.high for part in parts if part.high is not None and part.high > low), default=None))
+    high = min((part.high for part in parts if part.high is not None), default=None)
+    return Shared(max(part.low for part in parts if high is None or part.low < high), high)
 
 
 def _names(earlier: list[Past]) -> str:
     names = "".join(key for past in earlier for key in past.digests)
-    return blake2b(names.encode(), digest_size=8).hexdigest() if names else ""
+    return blake2b(names.encode(), digest_size=8).hexdigest()
 
 
 def _kept(old: Verdict, new: Verdict, *, doubted: bool) -> Verdict:
@@ -86,10 +79,12 @@ class Continuity:
             self._look_for_taint(turn, own, split, verdict)
         doubted = turn.turn_id in self._doubted
         self._doubted.discard(turn.turn_id)
-        turn.verdict = _kept(old, verdict, doubted=doubted) if old is not None and turn.counted else verdict
-        wrong = found(turn)
-        turn.verdict.spread = wrong is not None
-        if wrong is None and (old is None or not old.spread):
+        if old is not None and turn.counted:
+            verdict = _kept(old, verdict, doubted=doubted)
+        given = given_handle(turn)
+        wrong = verdict.mismatch = mismatch(verdict, split, given.tokens if given is not None else None)
+        turn.verdict = verdict
+        if wrong is None and (old is None or old.mismatch is None):
             return set()
         touched = self._spread(turn, own, wrong) - {turn.turn_id}
         if wrong is None:
@@ -103,7 +98,7 @@ class Continuity:
         if own is not None:
             if turn.prefill is not None:
                 touched |= self._taint.file(turn.turn_id, turn.prefill, own, on_prefill)
-            for leg in turn.decodes:
+            for leg in first_in_each(turn.decodes):
                 touched |= self._taint.file(turn.turn_id, leg, own, on_decode)
         return touched
 

@@ -14,6 +14,8 @@ from turnscope.catalog.labels import EMITTER_KINDS
 from turnscope.model import Attempt, Digest, EngineState, Event, Heartbeat
 from turnscope.semconv import request_of
 
+PROXY: Final = "proxy"
+"""The kind of emitter whose word on each turn is awaited while it lives."""
 STOPPED: Final = ("stopping", "switched_off")
 
 
@@ -38,7 +40,7 @@ class Emitters:
                 emitter=event.emitter, first_ns=arrival_ns, last_ns=arrival_ns, sequence=Sequence(), rank=None
             )
             self._state.emitters[event.emitter.id] = emitter
-            if event.emitter.kind == "proxy":
+            if event.emitter.kind == PROXY:
                 self._state.proxies.append(event.emitter.id)
         if event.engine is not None:
             emitter.engine_id, emitter.generation = event.engine.id, event.engine.generation

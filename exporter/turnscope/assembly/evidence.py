@@ -84,17 +84,16 @@ class Witness:
         self._settler = settler
         self._handles = handles
 
-    def evidence(self, turn: TurnState) -> Evidence:
-        """Everything the table of reasons asks for."""
-        tokens = turn_split(turn)
+    def evidence(self, turn: TurnState, tokens: Split | None, previous: Past | None) -> Evidence:
+        """Everything the table of reasons asks for, of a turn, its split and the turn that it continues."""
         given = given_handle(turn)
         handle: Given | Spent | Missing
         if given is not None:
-            handle = self._given(turn, given, tokens)
+            handle = self._given(turn, given, tokens, previous)
         elif self._spent(turn):
             handle = Spent()
         else:
-            handle = self._missing(turn)
+            handle = self._missing(turn, tokens, previous)
         return Evidence(
             fetched=None if tokens is None or tokens.fetched is None else tokens.fetched > 0,
             progress=self._progress(turn),
@@ -108,14 +107,14 @@ class Witness:
         return Progress.STUCK if stuck_at(turn, self._settings) == "prefill" else Progress.SERVED
 
     # --- P had a handle -------------------------------------------------------------------------------
-    def _given(self, turn: TurnState, given: Handle, tokens: Split | None) -> Given:
+    def _given(self, turn: TurnState, given: Handle, tokens: Split | None, previous: Past | None) -> Given:
         engine = self._engines.get(turn.prefill_engine_id)
         leg = turn.prefill
         return Given(
             feature_on=engine.engine.bidirectional if engine is not None else None,
             load=_load(fetch_reads(turn)),
             offer=self._offer(turn, given, tokens),
-            holder_lost=self._lost(hold_id(given), given.engine_id, self._settler.previous(turn), turn),
+            holder_lost=self._lost(hold_id(given), given.engine_id, previous, turn),
             cut_short=leg is not None and not prefilled(leg.request),
         )
 
@@ -151,7 +150,7 @@ class Witness:
         earlier = (ref for number, ref in self._settler.attempts(attempt).items() if number < attempt.number)
         return any(ref.used_hold is not None for ref in earlier)
 
-    def _missing(self, turn: TurnState) -> Missing:
+    def _missing(self, turn: TurnState, tokens: Split | None, previous: Past | None) -> Missing:
         attempt = turn.attempt
         found = self._settler.session(turn.turn_id)
         session: Session | None = None
@@ -159,14 +158,13 @@ class Witness:
             session = Session.CHAINED if found[1].source == CHAINED else Session.NAMED
         elif attempt is not None:
             session = Session.ABSENT
-        previous = self._settler.previous(turn)
         return Missing(
             session=session,
             history=brings_answers(turn),
-            previous=self._previous(turn, previous) if previous is not None else None,
+            previous=self._previous(turn, tokens, previous) if previous is not None else None,
         )
 
-    def _previous(self, turn: TurnState, past: Past) -> Previous:
+    def _previous(self, turn: TurnState, tokens: Split | None, past: Past) -> Previous:
         hold, engine_id = past.left_hold, past.decode_engine_id
         known = self._handles.get(hold)
         started = started_ns(turn)
@@ -181,10 +179,10 @@ class Witness:
             taken=any(use.turn_id not in mine and use.started_ns <= started for use in users),
             entry_expired=self._entry_expired(past, turn),
             holder_lost=engine_id is not None and self._lost(hold or "", engine_id, past, turn),
-            diverged=self._diverged(turn, known.tokens if known is not None else None),
+            diverged=self._diverged(turn, tokens, known.tokens if known is not None else None),
         )
 
-    def _diverged(self, turn: TurnState, held: int | None) -> bool:
+    def _diverged(self, turn: TurnState, tokens: Split | None, held: int | None) -> bool:
         """By digests: what agrees with the text before it is no more than P had, or too little to fetch. Where nothing
         can be compared: the prompt is shorter than what D held."""
         if turn.prefill is None:
@@ -192,7 +190,6 @@ class Witness:
         known = turn.verdict.continues if turn.verdict is not None else None
         if known is None:
             return held is not None and turn.prefill.request.input_tokens < held
-        tokens = turn_split(turn)
         if known.high is None or tokens is None or tokens.local is None:
             return False
         engine = self._engines.get(turn.prefill_engine_id)

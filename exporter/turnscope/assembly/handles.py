@@ -26,7 +26,7 @@ _PHASES: Final = {
     "expired": HandleStep.EXPIRED,
     "late_notice": HandleStep.READ_LATE,
 }
-_ORDER: Final = {step: place for place, step in enumerate(HandleStep)}
+_ORDER: Final[dict[str, int]] = {step: place for place, step in enumerate(HandleStep)}
 
 
 class Handles:
@@ -85,7 +85,7 @@ class Handles:
     def story(self, key: str) -> list[str]:
         """``<step> <observer>``, in the order of a handle's life."""
         known = self.get(key)
-        return sorted(known.steps, key=lambda name: (_ORDER[HandleStep(name.split()[0])], name)) if known else []
+        return sorted(known.steps, key=lambda name: (_ORDER[name.partition(" ")[0]], name)) if known else []
 
     def prune(self, before_ns: int) -> None:
         """Forget handles of which nothing was heard since, unless they are held."""

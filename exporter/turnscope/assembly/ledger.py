@@ -23,8 +23,6 @@ def _is_known(metric: str, labels: tuple[str, ...]) -> bool:
 
 
 def _refusal(c: Contribution) -> str | None:
-    if _is_known(c.metric, c.labels) and 0 <= c.value < inf:
-        return None
     metric = METRICS.get(c.metric)
     return metric.refusal(c.labels, c.value) if metric is not None else f"{c.metric} is not in the catalogue"
 
@@ -45,8 +43,9 @@ class Ledger:
         A contribution that cannot be (no label set of the catalogue, a number below zero) is left out and told.
         """
         if key not in self._counted:
-            refused = [refusal for refusal in map(_refusal, contributions) if refusal is not None]
-            sound = [c for c in contributions if _refusal(c) is None] if refused else contributions
+            sound = [c for c in contributions if _is_known(c.metric, c.labels) and 0 <= c.value < inf]
+            suspect = contributions if len(sound) < len(contributions) else []
+            refused = [refusal for refusal in map(_refusal, suspect) if refusal is not None]
             self._facts.append(Final(key=key, contributions=sound, refused=refused, turn=turn, hold=hold))
         elif turn is not None or hold is not None:
             self._facts.append(Revision(turn=turn, hold=hold))

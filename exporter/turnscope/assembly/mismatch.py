@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from turnscope.assembly.state import Verdict
+from turnscope.assembly.state import Mismatch, Verdict
 from turnscope.assembly.tokens import Split
 from turnscope.marks import Shared
 from turnscope.semconv import MismatchEvidence
-
-
-class Mismatch(NamedTuple):
-    """At least one reused token is suspected, on P or on D."""
-
-    evidence: MismatchEvidence
-    on_prefill: Shared | None
-    """From where on P's KV of the prompt is wrong; everything computed after it was computed on wrong KV."""
-    on_decode: Shared
-    """And D's, who has it from P or from its own cache."""
-    suspect: int
-    """Tokens that P reused past that point, local hits and fetched ones: the most that it can be."""
 
 
 def mismatch(verdict: Verdict, split: Split | None, offered: int | None) -> Mismatch | None:

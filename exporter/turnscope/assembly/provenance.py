@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from turnscope.assembly.continuity import found
 from turnscope.assembly.local_miss import Lookup, local_miss
-from turnscope.assembly.mismatch import Mismatch
-from turnscope.assembly.state import TurnState, Verdict
+from turnscope.assembly.state import Mismatch, TurnState, Verdict
 from turnscope.assembly.tokens import Split
 from turnscope.marks import Shared
 from turnscope.model import Engine
@@ -31,7 +29,7 @@ class Provenance(NamedTuple):
 def provenance(turn: TurnState, split: Split | None, engine: Engine | None) -> Provenance:
     """recomputed + new = computed, or neither is known. ``engine``: P's."""
     verdict = turn.verdict or Verdict()
-    wrong = found(turn)
+    wrong = verdict.mismatch
     recomputed, new = _split_computed(verdict, split)
     where = _where(verdict, wrong)
     return Provenance(

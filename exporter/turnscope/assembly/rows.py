@@ -56,11 +56,11 @@ def build(
     whole = leg is not None and leg.request.leg is Part.WHOLE
     split = turn_split(turn)
     path = path_of(turn, split)
-    why = reason(witness.evidence(turn))
     status, stage = ending(turn, settings)
     session = settler.session(turn.turn_id)
     previous = settler.previous(turn)
-    parted = parting(settler.history(turn), attempt)
+    why = reason(witness.evidence(turn, split, previous))
+    parted = parting(settler.history(turn, previous), attempt)
     given, left = given_handle(turn), left_handle(turn)
     fetch = moved(done(turn.reads, handoff=False), engines.facts)
     handoff = moved(done(turn.reads, handoff=True), engines.facts)

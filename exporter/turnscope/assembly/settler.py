@@ -245,10 +245,11 @@ class Settler:
         done = [p for p in begun if p.ended_ns is not None and p.ended_ns <= started + self._slack_ns(turn, p)]
         return done or begun
 
-    def history(self, turn: TurnState) -> Attempt | None:
-        """What the proxy saw of the turn that this one goes on from: the one whose hold it was given, else the last of
-        the same agent that was not cut short. Agents of one session each have a history of their own."""
-        past, mine = self.previous(turn), turn.attempt
+    def history(self, turn: TurnState, past: Past | None) -> Attempt | None:
+        """What the proxy saw of the turn that this one goes on from: of ``past``, the one before it, if it was given
+        its hold, else of the last of the same agent that was not cut short. Agents of one session each have a history
+        of their own."""
+        mine = turn.attempt
         if past is None or mine is None:
             return None
         if given_handle(turn) is None:

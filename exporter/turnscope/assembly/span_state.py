@@ -39,6 +39,19 @@ class TraceState(msgspec.Struct, kw_only=True):
     """Sessions that its spans tell of themselves, and how many do."""
     turns: dict[str, tuple[str, str]] = {}
     """Turns that its spans asked for, by id: the span that called, which need not be here, and the turn's session."""
+    asking: dict[str, tuple[str, str | None]] = {}
+    """Those whose requests name no session: the span that called, and the session that their row has from it."""
+    evaluations: dict[str, AgentSpan] = {}
+    """By span id, which need not be here: what a log record told."""
+
+    @property
+    def size(self) -> int:
+        """What counts for the limit of what is remembered."""
+        return len(self.spans) + len(self.turns) + len(self.asking) + len(self.evaluations)
+
+    def forget(self) -> None:
+        """All but the sessions that its spans told."""
+        self.spans, self.children, self.turns, self.asking, self.evaluations = {}, {}, {}, {}, {}
 
     @property
     def agreed(self) -> str | None:

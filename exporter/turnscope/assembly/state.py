@@ -1,6 +1,12 @@
-"""Everything assembly remembers: plain structs, so that a checkpoint is one encode."""
+"""Everything assembly remembers: plain structs, so that a checkpoint is one encode.
+
+They are trees. What there are many of is out of the garbage collector's sight (``gc=False``): it would look through all
+of them again and again for cycles that there cannot be.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,11 +18,11 @@ from turnscope.assembly.sources import ClockState, EmitterState, EngineState, Of
 from turnscope.assembly.span_state import SpansState
 from turnscope.marks import Shared
 from turnscope.model import Attempt, Digest, Handle, HoldRecord, HoldUse, Request, Transfer, Turn
-from turnscope.semconv import ContinuityEvidence, HoldKind, StuckCause
+from turnscope.semconv import ContinuityEvidence, HoldKind, MismatchEvidence, StuckCause
 
 
 # --- turns --------------------------------------------------------------------------------------------
-class Leg(msgspec.Struct, kw_only=True):
+class Leg(msgspec.Struct, kw_only=True, gc=False):
     """A request that ended, with the process that said so."""
 
     engine_id: str
@@ -38,7 +44,7 @@ class Leg(msgspec.Struct, kw_only=True):
         return lasted if lasted >= 0 else None
 
 
-class Read(msgspec.Struct, kw_only=True):
+class Read(msgspec.Struct, kw_only=True, gc=False):
     """One rank's read."""
 
     engine_id: str
@@ -57,7 +63,19 @@ class Told(msgspec.Struct, array_like=True):
     digest: Digest
 
 
-class Verdict(msgspec.Struct, kw_only=True):
+class Mismatch(NamedTuple):
+    """At least one reused token is suspected, on P or on D."""
+
+    evidence: MismatchEvidence
+    on_prefill: Shared | None
+    """From where on P's KV of the prompt is wrong; everything computed after it was computed on wrong KV."""
+    on_decode: Shared
+    """And D's, who has it from P or from its own cache."""
+    suspect: int
+    """Tokens that P reused past that point, local hits and fetched ones: the most that it can be."""
+
+
+class Verdict(msgspec.Struct, kw_only=True, gc=False):
     """How a turn's prompt continues what was there before it. All positions are tokens from its beginning."""
 
     evidence: ContinuityEvidence = ContinuityEvidence.UNKNOWN
@@ -81,8 +99,8 @@ class Verdict(msgspec.Struct, kw_only=True):
     """P's local hit is of blocks that an earlier mismatch had filed wrongly, from here on."""
     wrong_decode: Shared | None = None
     """D's local hit is."""
-    spread: bool = False
-    """Caches and holds are noted as wrong because of this turn."""
+    mismatch: Mismatch | None = None
+    """What all this makes of what the turn reused; caches and holds are noted as wrong accordingly."""
 
 
 class StandsStill(msgspec.Struct, kw_only=True):
@@ -109,7 +127,7 @@ class Price(msgspec.Struct, kw_only=True):
     """``refetch`` is by the engine's own fetches; else assumed."""
 
 
-class TurnState(msgspec.Struct, kw_only=True):
+class TurnState(msgspec.Struct, kw_only=True, gc=False):
     """What is known of one turn, or of one attempt of it."""
 
     turn_id: str
@@ -150,12 +168,14 @@ class TurnState(msgspec.Struct, kw_only=True):
     withdrawn: list[str] = []
     verdict: Verdict | None = None
     """None until it is first closed."""
+    caller_session: str | None = None
+    """Of the agent's span that called, where its own request names none."""
     row: Turn | None = None
     transports: dict[str, tuple[str, str]] = {}
     """``fetch`` and ``handoff`` to transport and what says so: decided once, while the cards' looks are remembered."""
 
 
-class AttemptRef(msgspec.Struct, array_like=True):
+class AttemptRef(msgspec.Struct, array_like=True, gc=False):
     """One attempt of a client request."""
 
     turn_id: str
@@ -182,7 +202,7 @@ class Report(msgspec.Struct, array_like=True, gc=False):
     readers_expected: int | None
 
 
-class HoldState(msgspec.Struct, kw_only=True):
+class HoldState(msgspec.Struct, kw_only=True, gc=False):
     """What is known of one hold or lease."""
 
     hold_id: str
@@ -239,7 +259,7 @@ class HoldState(msgspec.Struct, kw_only=True):
         return self.lost_wall_ns
 
 
-class HandleState(msgspec.Struct, kw_only=True):
+class HandleState(msgspec.Struct, kw_only=True, gc=False):
     """The life of one of D's handles."""
 
     last_ns: int
@@ -251,7 +271,7 @@ class HandleState(msgspec.Struct, kw_only=True):
 
 
 # --- what needs several turns -------------------------------------------------------------------------
-class Past(msgspec.Struct, kw_only=True):
+class Past(msgspec.Struct, kw_only=True, gc=False):
     """What later turns of a session ask of an earlier one."""
 
     turn_id: str
@@ -287,7 +307,7 @@ class SessionState(msgspec.Struct, kw_only=True):
     """Turns before the first in ``turns``."""
 
 
-class Use(msgspec.Struct, array_like=True):
+class Use(msgspec.Struct, array_like=True, gc=False):
     """One P leg that was given a hold's handle."""
 
     turn_id: str
@@ -316,7 +336,7 @@ class Cache(msgspec.Struct, kw_only=True):
     spoiled: dict[bytes, list[Spoiled]] = {}
     """By mark, oldest first; of those who filed it the first one's is what the cache has."""
     hits: dict[str, tuple[int, int]] = {}
-    """Turns that had local hits there, oldest first: tokens, and when by the engine's monotonic clock."""
+    """Turns that had local hits there, oldest first: most tokens, and when last, by the engine's monotonic clock."""
 
 
 class State(msgspec.Struct, kw_only=True):

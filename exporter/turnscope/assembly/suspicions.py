@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from turnscope.assembly.clocks import Clocks
-from turnscope.assembly.continuity import found as found_mismatch
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import fetch_reads, used_hold
 from turnscope.assembly.handles import Handles
@@ -39,7 +38,7 @@ class Suspicions:
     def of(self, turn: TurnState) -> set[Suspicion]:
         """All that the evidence at hand speaks for."""
         found: set[Suspicion] = set()
-        if found_mismatch(turn) is not None:
+        if turn.verdict is not None and turn.verdict.mismatch is not None:
             found.add(Suspicion.KV_MISMATCH)
         if self._not_the_first_reader(turn):
             found.add(Suspicion.DUPLICATE_HANDLE)

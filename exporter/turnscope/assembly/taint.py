@@ -7,6 +7,7 @@ the turn is wrong. Blocks hang together by their beginnings, so one mark that a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from turnscope.assembly.state import Cache, Leg, Spoiled, State
@@ -27,6 +28,14 @@ def cache_key(engine_id: str, generation: str) -> str:
 def scheduled_ns(leg: Leg) -> int:
     """When the engine looked into its cache for it, by its own clock: its end, where it does not say."""
     return leg.request.scheduled_mono_ns if leg.request.scheduled_mono_ns is not None else leg.mono_ns
+
+
+def first_in_each(legs: Iterable[Leg]) -> Iterable[Leg]:
+    """Of several requests of one turn, as samples are, the first in each cache: it filed what the others found."""
+    first: dict[str, Leg] = {}
+    for leg in sorted(legs, key=scheduled_ns):
+        first.setdefault(cache_key(leg.engine_id, leg.generation), leg)
+    return first.values()
 
 
 def _by_time(filed: Spoiled) -> tuple[int, str]:
@@ -57,8 +66,8 @@ class Taint:
         if tokens <= 0:
             return None
         cache, at = self._cache(leg), scheduled_ns(leg)
-        cache.hits.pop(turn_id, None)
-        cache.hits[turn_id] = tokens, at
+        longest, last = cache.hits.pop(turn_id, (tokens, at))
+        cache.hits[turn_id] = max(tokens, longest), max(at, last)
         while len(cache.hits) > MAX_HITS:
             del cache.hits[next(iter(cache.hits))]
         for place, mark in marks_of(prompt).items() if cache.spoiled else ():

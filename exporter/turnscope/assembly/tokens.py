@@ -37,16 +37,15 @@ class Split(msgspec.Struct, frozen=True):
 
 def reported(request: Request) -> Reported | None:
     """None when the request was never scheduled."""
-    given = (request.local_hit_tokens, request.external_tokens, request.computed_tokens)
-    if all(value is None for value in given):
+    if request.local_hit_tokens is request.external_tokens is request.computed_tokens is None:
         return None
-    local, external, computed = (value or 0 for value in given)
+    local, external, computed = request.local_hit_tokens or 0, request.external_tokens or 0, request.computed_tokens
     prompt = max(0, request.input_tokens)
     fair_external = min(max(0, external), prompt)
     fair_local = min(max(0, local), prompt - fair_external)
     rest = prompt - fair_local - fair_external
     consistent = (local, external, prompt) == (fair_local, fair_external, request.input_tokens) and (
-        request.computed_tokens is None or computed == rest
+        computed is None or computed == rest
     )
     return Reported(prompt, fair_local, fair_external, rest, consistent)
 

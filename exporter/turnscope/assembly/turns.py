@@ -302,8 +302,8 @@ class Turns:
         return self._unclaimed(turn) and bool(self._state.proxies)
 
     def before_the_proxy(self, now_ns: int) -> list[TurnState]:
-        """A first proxy is heard: what came before it, and nothing ties to a client, waits for no attempt any more; and
-        what was taken for complete without one has to wait for it."""
+        """A proxy is heard, the first or after a silence: what came before it, and nothing ties to a client, waits for
+        no attempt any more; and what was taken for complete without one has to wait for it."""
         found = []
         for turn in self._state.turns.values():
             if self._unclaimed(turn):

@@ -10,10 +10,11 @@ from turnscope.catalog.fabric import FABRIC
 from turnscope.catalog.holds import HOLDS
 from turnscope.catalog.labels import NO_ENGINE, label_sets, legal
 from turnscope.catalog.metric import ADDED, Kind, Label, Metric
+from turnscope.catalog.sessions import SESSIONS
 from turnscope.catalog.turns import TURNS
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (*TURNS, *CONTINUITY, *HOLDS, *EVIDENCE, *FABRIC, *ENGINES, *EXPORTER)
+    metric.name: metric for metric in (*TURNS, *SESSIONS, *CONTINUITY, *HOLDS, *EVIDENCE, *FABRIC, *ENGINES, *EXPORTER)
 }
 
 __all__ = ["ADDED", "METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]

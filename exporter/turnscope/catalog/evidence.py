@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from turnscope.catalog.labels import EMITTER_KIND, ENGINE, ENTITIES, EVENT, FRAGMENTS, HOOKS, SUSPICION, YES_NO
+from turnscope.catalog.labels import (
+    EMITTER_KIND,
+    ENGINE,
+    ENTITIES,
+    EVENT,
+    FRAGMENTS,
+    HOOKS,
+    PREFILLS,
+    SUSPICION,
+    YES_NO,
+)
 from turnscope.catalog.metric import Kind, Label, Metric
 from turnscope.semconv import Path, Role
 
@@ -12,9 +22,12 @@ EVIDENCE = (
         name="turnscope_suspicions_total",
         kind=Kind.COUNTER,
         unit="turns",
-        help="Turns with evidence that their answer may be wrong, once per turn and kind, at first evidence.",
-        labels=(SUSPICION,),
+        help="Turns with evidence that their answer may be wrong, once per turn and kind, at first evidence. engine: "
+        "the prefill engine, or none.",
+        labels=(ENGINE, SUSPICION),
         owner="settler",
+        roles=PREFILLS,
+        outside=True,
     ),
     Metric(
         name="turnscope_suspicions_withdrawn_total",

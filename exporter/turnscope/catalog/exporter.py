@@ -43,6 +43,13 @@ EXPORTER = (
         diagnostic=True,
     ),
     Metric(
+        name="turnscope_exporter_evaluations_received_total",
+        kind=Kind.COUNTER,
+        unit="evaluations",
+        help="Log records gen_ai.evaluation.result that name a span: kept with it, unless that tells one itself.",
+        diagnostic=True,
+    ),
+    Metric(
         name="turnscope_exporter_requests_refused_total",
         kind=Kind.COUNTER,
         unit="requests",

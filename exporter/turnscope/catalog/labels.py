@@ -65,12 +65,13 @@ TRANSPORT = Label("transport", tuple(Transport))
 SUSPICION = Label("kind", tuple(Suspicion))
 
 SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
-PREFILL_SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
+PREFILL_SECONDS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0)
 PART_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 TRANSFER_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 HOLD_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0)
 GAP_SECONDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1800.0, 3600.0)
 DURATION_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+TASK_SECONDS = (0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
 PREFILLS = (Role.PREFILL, Role.BOTH, Role.AGGREGATED)
 DECODES = (Role.DECODE, Role.BOTH, Role.AGGREGATED)
@@ -105,4 +106,4 @@ def label_sets(metric: Metric, engines: Mapping[str, Role]) -> Iterator[tuple[st
 
 
 def _outside(metric: Metric) -> tuple[str, ...]:
-    return (NO_ENGINE,) if metric.owner == "turn shard" else ()
+    return (NO_ENGINE,) if metric.outside or metric.owner == "turn shard" else ()

@@ -43,12 +43,14 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
     owner: str = "exporter"
-    """Who counts it: ``turn shard, hold shard, settler, leg, transfer, emitters, fabric, engine metrics, agent spans``
-    or ``exporter``."""
+    """Who counts it: ``turn shard, hold shard, settler, sessions, leg, transfer, emitters, fabric, engine metrics,
+    agent spans`` or ``exporter``."""
     roles: tuple[Role, ...] = tuple(Role)
     """Engines of these roles export it: which names its known label sets are made of."""
     sparse: bool = False
     """Of its label sets only those that occur are exported: all that can would be too many."""
+    outside: bool = False
+    """Counted as well where no engine is known: then ``engine`` is ``none``. All of the turn shard's are."""
     needs_transfers: bool = False
     """Only of engines whose transfers are measured: of others it is absent, never 0."""
     diagnostic: bool = False

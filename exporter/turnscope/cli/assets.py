@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import resources
-from importlib.resources.abc import Traversable
+import re
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
+from turnscope import shipped
 from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
+from turnscope.model import shown
 
-FOLDERS: Final = ("dashboards", "alerts", "deploy")
-SUFFIXES: Final = (".json", ".yml", ".md")
-"""Of what is written; what makes the dashboards and rules is not."""
+_URL: Final = re.compile(r"https?://[\w.\-~:/?#\[\]@!$&*+,;=%]+")
+"""Without quotes, spaces and braces: it is put into YAML, JSON and templates as it is."""
 
 
 def assets(
-    to: str = typer.Argument(..., metavar="DIR", help="Where to write them; it is made if it is not there."),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Also where a file of another content is in the way."),
+    to: Annotated[str, typer.Argument(metavar="DIR", help="Where to write them; it is made if it is not there.")],
+    runbooks: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where alerts and panels say that runbooks are: the address up to the file's name, such as "
+            "https://wiki.example/runbooks/ for what you serve of DIR/alerts/runbooks. By default the page of "
+            "'turnscope explore' that shows them.",
+        ),
+    ] = shipped.RUNBOOKS,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Also where a file of another content is in the way.")
+    ] = False,
 ) -> None:
     """Write what stands behind a sidecar into a folder: Grafana dashboards, Prometheus rules with their runbooks, and
     files that provision Prometheus, Alertmanager, Tempo and Grafana.
 
     Begin with deploy/README.md there. Nothing that you have changed is overwritten unless you say so.
     """
-    folder, found = Path(arguments.text("DIR", to)).expanduser(), dict(_found())
+    address = _address(runbooks)
+    folder = Path(arguments.text("DIR", to)).expanduser()
+    found = {name: text.replace(shipped.RUNBOOKS, address) for name, text in shipped.files()}
     in_the_way = [] if overwrite else [name for name, text in found.items() if _differs(folder / name, text)]
     if in_the_way:
         more = f" and {len(in_the_way) - 1} more" if len(in_the_way) > 1 else ""
@@ -38,27 +50,16 @@ def assets(
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise Sorry(f"{folder} cannot be written ({error.strerror}): choose another folder") from None
-    for top in FOLDERS:
+    for top in shipped.FOLDERS:
         count = sum(name.startswith(f"{top}/") for name in found)
         typer.echo(f"{folder / top}: {count} files")
 
 
-def _found() -> Iterator[tuple[str, str]]:
-    """Path below the folder to content."""
-    packed = resources.files("turnscope") / "assets"
-    # Installed in place there is no copy of them: they stand at the top of the tree.
-    top: Traversable = packed if packed.is_dir() else Path(__file__).resolve().parents[3]
-    for name in FOLDERS:
-        if (top / name).is_dir():
-            yield from _files(top / name, name)
-
-
-def _files(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _files(entry, f"{path}/{entry.name}")
-        elif entry.name.endswith(SUFFIXES):
-            yield f"{path}/{entry.name}", entry.read_text(encoding="utf-8")
+def _address(url: str) -> str:
+    """To which a file's name can be appended. Raises ``Sorry``."""
+    if not _URL.fullmatch(url):
+        raise Sorry(f"--runbooks: {shown(url)} is no address: write it like https://wiki.example/runbooks/")
+    return url if url.endswith(("/", "=")) else f"{url}/"
 
 
 def _differs(path: Path, text: str) -> bool:

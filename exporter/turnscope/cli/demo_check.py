@@ -95,7 +95,7 @@ def page(store: str) -> Page:
     try:
         reader = StoreReader(store)
         try:
-            sessions, loose = reader.sessions(limit=ALL), reader.unattributed()
+            sessions, loose = reader.listed(limit=ALL), reader.unattributed()
         finally:
             reader.close()
     except StoreError as error:

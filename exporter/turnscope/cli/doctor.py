@@ -80,6 +80,22 @@ def _count(n: int, noun: str, plural: str = "s") -> str:
     return f"{n} {noun}{'' if n == 1 else plural}"
 
 
+def _together(found: list[Finding]) -> list[tuple[Finding, list[str]]]:
+    """What is the same in several places is said once."""
+    places: dict[Finding, list[str]] = {}
+    for finding in found:
+        places.setdefault(msgspec.structs.replace(finding, where=""), []).append(finding.where)
+    return list(places.items())
+
+
+def _where(places: list[str], engines: list[EngineStatus]) -> str:
+    if len(places) == 1:
+        return places[0]
+    noun = "engines" if {engine.name for engine in engines} >= set(places) else "places"
+    more = f" and {len(places) - MAX_ENGINES} more" if len(places) > MAX_ENGINES else ""
+    return f"{len(places)} {noun}: {', '.join(places[:MAX_ENGINES])}{more}"
+
+
 def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
     """What is heard, then each finding with its fix, then one line that sums up."""
     past = recorded(status)
@@ -99,18 +115,19 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
             + (f"{last.transport} ({last.inferred_from})." if last else "none seen yet."),
             highlight=False,
         )
-    for finding in found:
+    said = _together(found)
+    for finding, places in said:
         console.print()
         line = Text.assemble(
             (f"{finding.severity.value.upper():<8}", _STYLES[finding.severity]),
-            (finding.where, "bold"),
+            (_where(places, status.assembly.engines), "bold"),
             "  ",
             finding.what,
         )
         console.print(line)
         console.print(Padding(Text.assemble(("fix: ", "bold green"), finding.fix), _INDENT))
     console.print()
-    counts = {severity: sum(f.severity is severity for f in found) for severity in Severity}
+    counts = {severity: sum(f.severity is severity for f, _ in said) for severity in Severity}
     named = ", ".join(_count(n, severity) for severity, n in counts.items() if n)
     console.print(f"{named or 'Nothing found: all is as it should be'}.", highlight=False)
 

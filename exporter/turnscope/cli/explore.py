@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -15,13 +18,21 @@ from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
 from turnscope.cli.ports import cannot_listen
+from turnscope.model import shown
 from turnscope.store import StoreError, StoreReader
 
 HOST = "127.0.0.1"
 STORE_VARIABLE = "TURNSCOPE_EXPLORE_STORE"
 """How the app is told which store to show."""
+TRACE_LINK_VARIABLE = "TURNSCOPE_EXPLORE_TRACE_LINK"
+"""How the app is told where a turn's trace is to be seen."""
 DEMO_VARIABLE = "TURNSCOPE_EXPLORE_DEMO"
 """How the app is told that its data are a demonstration's: what they are, in a sentence."""
+
+LABELS_VARIABLE = "TURNSCOPE_EXPLORE_SESSION_LABELS"
+LINKS_VARIABLE = "TURNSCOPE_EXPLORE_SESSION_LINKS"
+"""How the app is told what applications have opted in to: JSON objects of templates by application."""
+_SESSION = "{session}"
 
 
 def explore(
@@ -36,6 +47,37 @@ def explore(
     port: Annotated[
         str, typer.Option(metavar="PORT", help="Where the pages are served, on this machine only.")
     ] = "8501",
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Under which address a proxy in front of it shows these pages, e.g. https://turnscope.example. May be "
+            "repeated; browsers are refused under any other.",
+        ),
+    ] = None,
+    session_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="APPLICATION=TEXT",
+            help="How an application's sessions are called in lists, e.g. 'desk=Ticket {session}'. May be repeated.",
+        ),
+    ] = None,
+    session_link: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="APPLICATION=URL",
+            help="Where an application's sessions are in its own trace tool, e.g. "
+            "'desk=https://traces.example/sessions/{session}'; https only. May be repeated.",
+        ),
+    ] = None,
+    trace_link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where your tracing backend shows a trace, with {trace_id} where its id is to stand: each turn then "
+            "links to its own, e.g. https://tempo.example/trace/{trace_id}.",
+        ),
+    ] = None,
 ) -> None:
     """Show in a browser what each session's turns recomputed, fetched back and waited for.
 
@@ -43,10 +85,66 @@ def explore(
     """
     url = load({}).store_url if store is None else arguments.text("--store", store)
     number = arguments.port("--port", port)
+    linked = {} if trace_link is None else {TRACE_LINK_VARIABLE: _trace_link("--trace-link", trace_link)}
     check(url, number)
+    opted = {LABELS_VARIABLE: labels(session_label or []), LINKS_VARIABLE: session_links(session_link or [])}
+    told = {name: json.dumps(templates) for name, templates in opted.items()}
     print(f"Explorer of {url}: http://{HOST}:{number} (stop with Ctrl-C)", flush=True)  # noqa: T201
     # In place of this process, so that whoever stops it stops the server.
-    os.execve(sys.executable, command(number), {**os.environ, STORE_VARIABLE: url})
+    os.execve(
+        sys.executable, command(number, origins(origin or [])), {**os.environ, **told, **linked, STORE_VARIABLE: url}
+    )
+
+
+def labels(given: list[str]) -> dict[str, str]:
+    """Templates of labels by application. Raises ``Sorry``."""
+    return dict(_template("--session-label", one) for one in given)
+
+
+def session_links(given: list[str]) -> dict[str, str]:
+    """Templates of addresses by application. Raises ``Sorry``."""
+    app_path()
+    # Imported on demand: the app is an extra.
+    from turnscope_app.links import checked
+    from turnscope_app.opted import https
+
+    found = dict(_template("--session-link", one) for one in given)
+    for application, template in found.items():
+        if not https(template):
+            raise Sorry(f"--session-link {application}={template}: it has to begin with https://")
+        try:
+            checked(template, _SESSION)
+        except ValueError as error:
+            raise Sorry(f"--session-link {application}={template}: {error}") from None
+    return found
+
+
+def origins(given: list[str]) -> list[str]:
+    """Addresses without a path, as browsers name them. Raises ``Sorry``."""
+    for one in given:
+        parts = urlsplit(one)
+        if parts.scheme not in ("http", "https") or not parts.hostname or one != f"{parts.scheme}://{parts.netloc}":
+            raise Sorry(f"--origin {one}: give it as https://host or https://host:port, without a path")
+    return given
+
+
+def _template(option: str, given: str) -> tuple[str, str]:
+    application, equals, template = given.partition("=")
+    if not application or not equals or _SESSION not in template:
+        raise Sorry(f"{option} {given}: give it as APPLICATION=TEMPLATE, with {_SESSION} where the session's id goes")
+    return application, template
+
+
+def _trace_link(name: str, value: str) -> str:
+    from turnscope_app import links
+
+    try:
+        return links.checked(value)
+    except ValueError as error:
+        raise Sorry(
+            f"{name}: {shown(value)} cannot be a link to traces: {error}; write it like "
+            "https://tempo.example/trace/{trace_id}"
+        ) from None
 
 
 def check(url: str, port: int) -> None:
@@ -72,8 +170,9 @@ def app_path() -> Path:
     return Path(found.submodule_search_locations[0]) / "main.py"
 
 
-def command(port: int) -> list[str]:
-    """The command that serves the app on ``port``: loopback, no browser opened, nothing sent to Streamlit's makers."""
+def command(port: int, origins: Sequence[str] = ()) -> list[str]:
+    """The command that serves the app on ``port``: loopback, no browser opened, nothing sent to Streamlit's makers;
+    browsers may come under the loopback's names and ``origins`` alone."""
     options = {
         "server.address": HOST,
         "server.port": port,
@@ -88,4 +187,7 @@ def command(port: int) -> list[str]:
         "theme.dark.primaryColor": "#1fb5a3",
     }
     known = [f"--{name}={value}" for name, value in options.items()]
+    known += [f"--server.corsAllowedOrigins={origin}" for origin in origins]
+    hosts = ("localhost", HOST, *(urlsplit(origin).hostname for origin in origins))
+    known += [f"--server.allowedHosts={host}" for host in hosts]
     return [sys.executable, "-m", "turnscope_app.serve", "run", str(app_path()), *known]

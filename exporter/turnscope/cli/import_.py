@@ -64,7 +64,7 @@ def import_(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...", help="The files; gzipped ones too. Of published-benchmark the three of one run."
+            metavar="FILE", help="The files; gzipped ones too. Of published-benchmark the three of one run."
         ),
     ],
     store: Annotated[

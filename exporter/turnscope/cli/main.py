@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "compare": "Hold two imported runs of a benchmark side by side.",
     "sessions": "Show where each session's time went.",
     "show": "Show one session: its time, its tasks and its turns.",
+    "report": "Write one session as an HTML file.",
     "why": "Say where one request stops continuing another.",
     "assets": "Write dashboards, rules, runbooks and provisioning to a folder.",
     "doctor": "Say what is wrong with the set-up, and how to mend it.",
@@ -50,6 +51,8 @@ def build(wanted: str | None) -> typer.Typer:
     """The command line: with the subcommand ``wanted``, or with all of them by name and summary only."""
     import typer
 
+    from turnscope.cli.usage import PlainUsage
+
     app = typer.Typer(
         name="turnscope",
         help=_SUMMARY,
@@ -66,7 +69,7 @@ def build(wanted: str | None) -> typer.Typer:
         """``main`` answers it: here it is only told of."""
 
     if wanted in COMMANDS:
-        app.command(wanted)(load(wanted))
+        app.command(wanted, cls=PlainUsage)(load(wanted))
         return app
     for name, summary in {**COMMANDS, **LIGHT}.items():
         app.command(name, help=summary)(lambda: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from turnscope.decode.imports.report import Line, Report
 MAX_LINE: Final = 64 * 2**20
 """Bytes; a longer line is counted as broken and never held as a whole."""
 PIECE: Final = 2**18
+_MARK: Final = codecs.BOM_UTF8
+"""Some editors and shells begin a file with it."""
 _EVERY: Final = 64
 """Lines between two words to the progress bar."""
 Told = Callable[[int], None]
@@ -42,12 +45,14 @@ def lines(path: Path, report: Report, told: Told) -> Iterator[Line]:
         try:
             while text := file.readline(MAX_LINE):
                 number += 1
+                if number == 1:
+                    text = text.removeprefix(_MARK)
                 if len(text) == MAX_LINE and not text.endswith(b"\n"):
                     while text and not text.endswith(b"\n"):
                         text = file.readline(PIECE)
                     report.records += 1
                     report.refuse(number, f"longer than {MAX_LINE // 2**20} MB")
-                elif not text.isspace():
+                elif text.strip():
                     yield Line(number, text)
                 if number % _EVERY == 0:
                     told(raw.tell())
@@ -60,8 +65,10 @@ def pieces(path: Path, report: Report, told: Told) -> Iterator[bytes]:
     """The file in pieces, for what does not come in lines."""
     with opened(path) as (raw, file):
         try:
+            begun = False
             while piece := file.read(PIECE):
-                yield piece
+                yield piece if begun else piece.removeprefix(_MARK)
+                begun = True
                 told(raw.tell())
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             _cut(report, report.records, error)

@@ -6,11 +6,13 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
 from turnscope.model import Ceiling, SessionSummary
 from turnscope.semconv import Part
+from turnscope.store import summing
 from turnscope.store.session_queries import SessionSums
 
 
@@ -117,9 +119,20 @@ def bar(summary: SessionSummary, width: int) -> Text:
     return out
 
 
+def legend() -> Columns:
+    """What the marks of a bar mean, as many side by side as there is room for, none of them broken."""
+    meanings = (
+        Text.assemble((word.mark, f"{word.style} reverse"), f" {word.plain.lower()}: {word.meaning}")
+        for word in PARTS.values()
+    )
+    return Columns(meanings, padding=(0, 3))
+
+
 def ceiling_sentence(summary: SessionSummary) -> str:
     """The most that reuse could give this session, in plain words."""
     found, wall = summary.ceiling, summary.wall_ns
+    if summary.too_large:
+        return "Whether reuse could shorten it is not known, since it was not taken apart."
     if not summary.turns:
         return (
             "Whether reuse could shorten it is not known: none of its model calls passed engines that are watched here."
@@ -160,12 +173,14 @@ def sums_sentences(all_of: SessionSums) -> list[str]:
     """All sessions that were asked for: their time, their tasks, and the most that reuse could give them."""
     parts = {part: getattr(all_of, f"{part}_ns") for part in PARTS}
     spent = [f", {PARTS[part].plain.lower()} {share(ns, all_of.wall_ns)}" for part, ns in parts.items() if ns]
-    out = [f"All {all_of.sessions:,} sessions: {duration(all_of.wall_ns)}{''.join(spent)}."]
+    one = all_of.sessions == 1
+    who = "One session" if one else f"All {all_of.sessions:,} sessions"
+    out = [f"{who}: {duration(all_of.wall_ns)}{''.join(spent)}."]
     if all_of.fetched_ns is not None:
         basis = ", in part assuming what a fetch takes" if all_of.assumed else ""
         some = f"; {all_of.unjudged_turns:,} of {all_of.turns:,} turns could not be judged"
         out.append(
-            f"Reuse could spare them at most {duration(all_of.fetched_ns)} "
+            f"Reuse could spare {'it' if one else 'them'} at most {duration(all_of.fetched_ns)} "
             f"({share(all_of.fetched_ns, all_of.wall_ns)}; between {duration(all_of.fetched_low_ns)} and "
             f"{duration(all_of.fetched_high_ns)}{basis}), {duration(all_of.free_ns)} if it cost nothing"
             f"{some if all_of.unjudged_turns else ''}."
@@ -193,6 +208,12 @@ def _longest(part: Part) -> str:
 
 def evidence_sentences(summary: SessionSummary) -> list[str]:
     """What is not measured, and what would measure it."""
+    if summary.too_large:
+        return [
+            f"It has {summary.turns + summary.spans:,} turns and spans, more than the {summing.MOST_ROWS:,} that are "
+            "taken apart at once: where its time went is not told. An agent whose runs have sessions of their own, or "
+            "that sends fewer spans, is shown whole."
+        ]
     out = []
     if summary.inferred_ns:
         parts = [

@@ -14,16 +14,15 @@ from rich.text import Text
 
 from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_store import StoreOption, opened
-from turnscope.cli.session_words import PARTS, duration, share
+from turnscope.cli.session_store import FRESH, StoreOption, opened
+from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
 from turnscope.model import SessionSummary, shown
-from turnscope.semconv import Part, TaskOutcome
-from turnscope.store import summaries
+from turnscope.semconv import Part, Path, Reason, Status, Suspicion, TaskOutcome, Transport
+from turnscope.store import summing
+from turnscope.store.queries import SessionFilter
 from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
 
-FRESH: Final = 200
-"""Sessions that are summed up here at most, where the sidecar has not done it yet."""
 _SORTS: Final = {sort.name.lower().replace("_", "-"): sort for sort in SummarySort}
 _PARTS: Final = {
     "input": Part.INPUT_PROCESSING,
@@ -33,20 +32,22 @@ _PARTS: Final = {
     "user": Part.USER_WAIT,
     "unknown": Part.UNKNOWN,
 }
-_SINCE: Final = re.compile(r"(\d{1,6})(m|h|d)")
-_UNIT_S: Final = {"m": 60, "h": 3600, "d": 86400}
+_SPAN: Final = re.compile(r"(\d{1,6})(ms|s|m|h|d)")
+_UNIT_NS: Final = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 
 Sort = StrEnum("Sort", {name: name for name in _SORTS})  # type: ignore[misc]
 _LAST: Final = Sort("last")
+ANY: Final = "any"
+Doubt = StrEnum("Doubt", {"any": ANY, **{kind.name: kind.value for kind in Suspicion}})  # type: ignore[misc]
 Outcome = StrEnum("Outcome", {outcome.name: outcome.value for outcome in TaskOutcome})  # type: ignore[misc]
 
 
-def since_ns(value: str, now_ns: int) -> int:
-    """``90m``, ``24h`` or ``7d`` before now. Raises ``Sorry``."""
-    found = _SINCE.fullmatch(value)
+def span_ns(option: str, value: str, like: str) -> int:
+    """``500ms``, ``2s``, ``90m``, ``24h`` or ``7d`` in nanoseconds. Raises ``Sorry``."""
+    found = _SPAN.fullmatch(value)
     if found is None:
-        raise Sorry(f"--since: {shown(value)} is no time span: write it like 90m, 24h or 7d")
-    return now_ns - int(found[1]) * _UNIT_S[found[2]] * 1_000_000_000
+        raise Sorry(f"{option}: {shown(value)} is no time span: write it like {like}")
+    return int(found[1]) * _UNIT_NS[found[2]]
 
 
 def spent(value: str) -> tuple[Part, float]:
@@ -90,14 +91,8 @@ def show(found: list[SessionSummary], all_of: SessionSums, console: Console) -> 
         table.add_row(*row)
     console.print(table)
     console.print()
-    legend = Text.assemble(
-        *(
-            piece
-            for part in PARTS.values()
-            for piece in ((part.mark, f"{part.style} reverse"), f" {part.plain.lower()}: {part.meaning}   ")
-        )
-    )
-    console.print(legend)
+    console.print(session_words.legend())
+    console.print()
     console.print(
         "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: "
         "the most that it could give; +: some turns could not be judged. Times are UTC."
@@ -112,6 +107,8 @@ def show(found: list[SessionSummary], all_of: SessionSums, console: Console) -> 
 def show_latencies(found: list[Latency], console: Console) -> None:
     """For people: first tokens beside completed tasks."""
     for head, name in (("Turn>", "turn_index"), ("Prompt\nfrom>", "context_tokens")):
+        if all(getattr(one, name) is None for one in found):
+            continue
         table = session_words.table(
             head, "Turns>", "First\ntoken>", "Tasks>", "Failed>", "First token\nof the task>", "Whole\ntask>"
         )
@@ -126,6 +123,15 @@ def show_latencies(found: list[Latency], console: Console) -> None:
     console.print(
         "Medians. A task counts where its first turn stands; the whole task is of completed ones. A prompt counts up "
         "to twice the length in its line."
+    )
+
+
+def _nothing_per_turn(sessions: int) -> str:
+    who = f"these {sessions:,} sessions have" if sessions != 1 else "this session has"
+    return (
+        f"Nothing per turn: {who} no turn that engines or a proxy told of. Spans and most imported files tell no "
+        "call's place in its session and no prompt beside its first token: run your proxy under 'turnscope run', or "
+        "import a benchmark run. Without --latency, first token and whole task of each session are shown."
     )
 
 
@@ -163,8 +169,42 @@ def sessions(
             "user or unknown: tools:50.",
         ),
     ] = None,
+    path: Annotated[Path | None, typer.Option(help="Only sessions with a turn that got its prompt so.")] = None,
+    reason: Annotated[
+        Reason | None,
+        typer.Option(metavar="REASON", help="Only sessions with a turn of this reason: docs/reasons.md has them."),
+    ] = None,
+    suspicion: Annotated[
+        Doubt | None,
+        typer.Option(
+            metavar="KIND|any",
+            help="Only sessions with a turn whose answer may be wrong: kv_mismatch, read_after_release, stale_handle, "
+            "duplicate_handle or answered_after_failed_load.",
+        ),
+    ] = None,
+    status: Annotated[Status | None, typer.Option(help="Only sessions with a turn that ended so.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only sessions with a turn on this engine.")
+    ] = None,
+    transport: Annotated[
+        Transport | None, typer.Option(help="Only sessions with a turn whose transfers this carried.")
+    ] = None,
+    first_token: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="Only sessions with a turn that waited so long for it: 2s.")
+    ] = None,
+    rewritten: Annotated[
+        bool, typer.Option("--rewritten", help="Only sessions with a turn whose history had moved in the prompt.")
+    ] = False,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="Only sessions with a turn whose fetch took longer than computing.")
+    ] = False,
     since: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Only sessions that ended within it: 90m, 24h, 7d.")
+        str | None,
+        typer.Option(
+            metavar="SPAN",
+            help="Only sessions that ended within it (with --path to --lost: that had such a turn within it): 90m, "
+            "24h, 7d.",
+        ),
     ] = None,
     sort: Annotated[
         Sort,
@@ -187,10 +227,25 @@ def sessions(
 ) -> None:
     """Show where each session's time went: input processing, generation, tools, application, user, unknown.
 
+    Conditions on turns (--path to --lost) have to be met by one and the same turn.
+
     Reads what 'turnscope serve' stores, also while it runs: sessions appear about a minute after their first turn or
     span. 'turnscope show SESSION' opens one.
     """
     part, least = spent(spent_on) if spent_on is not None else (None, None)
+    begin_ns = None if since is None else time.time_ns() - span_ns("--since", since, "90m, 24h or 7d")
+    turn = SessionFilter(
+        path=path,
+        reason=reason,
+        suspicion=None if suspicion is None or suspicion == ANY else suspicion.value,
+        suspicious=suspicion is not None,
+        status=status,
+        engine=None if engine is None else arguments.text("--engine", engine),
+        transport=transport,
+        ttft_ns=None if first_token is None else span_ns("--first-token", first_token, "500ms or 2s"),
+        rewritten=rewritten,
+        lost=lost,
+    )
     where = SummaryFilter(
         text=None if text is None else arguments.text("--text", text),
         model=None if model is None else arguments.text("--model", model),
@@ -199,11 +254,13 @@ def sessions(
         outcome=None if outcome is None else outcome.value,
         part=part,
         share=least,
-        since_ns=None if since is None else since_ns(since, time.time_ns()),
+        since_ns=begin_ns,
+        # Of a session that went on, not of a turn from long before.
+        turn=turn if turn == SessionFilter() else msgspec.structs.replace(turn, since_ns=begin_ns),
     )
     count = int(arguments.number("--limit", limit, 1, 100_000))
     with opened(store) as reader:
-        newer, left = summaries.fresh(reader, time.time_ns(), FRESH)
+        newer, left = summing.fresh(reader, time.time_ns(), FRESH)
         found, total = reader.summaries(
             where, sort=_SORTS[sort.value], descending=not ascending, limit=count, fresh=newer
         )
@@ -214,8 +271,10 @@ def sessions(
         out: dict[str, Any] = {"total": total, "not_summed_up": left, "sums": all_of}
         out |= {"latencies": latencies} if latency else {"sessions": found}
         typer.echo(msgspec.json.format(msgspec.json.encode(out), indent=1))
-    elif found and latency:
+    elif latencies:
         show_latencies(latencies, console)
+    elif found and latency:
+        console.print(_nothing_per_turn(total))
     elif found:
         show(found, all_of, console)
     elif where == SummaryFilter():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 import typer
@@ -13,36 +13,23 @@ from rich.text import Text
 
 from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_store import StoreOption, opened
+from turnscope.cli.session_store import StoreOption, found_id, opened
 from turnscope.cli.session_words import OUTCOMES, PARTS, duration, share
-from turnscope.cli.sessions import FRESH
 from turnscope.cli.terminal import Terminal
 from turnscope.measures.forest import newest
 from turnscope.measures.sessions import Session, summarise
 from turnscope.model import AgentSpan, SessionSummary, Task, Turn, shown
 from turnscope.semconv import Part, Status
-from turnscope.store import StoreReader, summaries
-from turnscope.store.session_queries import SummaryFilter
-
-ALIKE: Final = 5
+from turnscope.store import StoreReader, summing
 
 
 def find(reader: StoreReader, wanted: str) -> tuple[Session, list[Turn], list[AgentSpan]]:
     """The session with this id, or the only one whose id contains it; raises ``Sorry`` where there is none."""
-    session_id = wanted
-    known = reader.known([session_id])
-    if not known:
-        newer, _ = summaries.fresh(reader, time.time_ns(), FRESH)
-        alike, total = reader.summaries(SummaryFilter(text=wanted), limit=ALIKE, fresh=newer)
-        if total != 1:
-            names = ", ".join(shown(one.session_id) for one in alike)
-            more = (
-                f": {total:,} ids contain it, as {names}" if total else ": 'turnscope sessions' lists those there are"
-            )
-            raise Sorry(f"there is no session {shown(wanted)} in {reader.url}{more}")
-        session_id = alike[0].session_id
-        known = reader.known([session_id])
-    turns, spans = known.get(session_id, ([], []))
+    session_id = found_id(reader, wanted)
+    large = summing.large(reader, session_id, time.time_ns())
+    if large is not None:
+        return large, [], []
+    turns, spans = reader.known([session_id]).get(session_id, ([], []))
     session = summarise(session_id, turns, spans, revision=time.time_ns())
     if session is None:
         raise Sorry(f"the session {shown(session_id)} has just gone from {reader.url}: try again")

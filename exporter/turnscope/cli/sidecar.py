@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.folder import JournalUnavailable, cannot_write
 from turnscope.journal.journal import Journal
 from turnscope.journal.unreadable import DAMAGED
-from turnscope.model import AgentSpan, Event, ExporterStatus, SystemStatus, shown
+from turnscope.model import AgentSpan, Contribution, Event, ExporterStatus, SystemStatus, shown
 from turnscope.outputs import exposition, http
 from turnscope.outputs.metrics import MetricState
 from turnscope.outputs.otlp import BadEndpoint, TraceSender, trace_sender
@@ -39,6 +40,8 @@ from turnscope.receivers.intake import LogsIntake, SpansIntake
 from turnscope.receivers.otlp_grpc import OtlpGrpc
 from turnscope.store import StoreError, SummarisingWriter
 from turnscope.store.manifest import valid_writer
+
+_LOG: Final = logging.getLogger(__name__)
 
 _GRACE_S: Final = 5.0
 """For requests in progress, and again for queued traces, once the sidecar is told to stop."""
@@ -82,7 +85,7 @@ class Sidecar:
             undo.callback(self._passing_on.close, _GRACE_S)
         self._http = self._open_http(settings.http, "--http", undo)
         limit = settings.max_message_bytes
-        self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit)
+        self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit, accept_evaluations=self._accept_spans)
         pass_on = self._passing_on.add if self._passing_on is not None else None
         self._spans = SpansIntake(self._accept_spans, self.metrics.add, max_bytes=limit, pass_on=pass_on)
         try:
@@ -140,7 +143,13 @@ class Sidecar:
         if recorder is not None:
             undo.callback(recorder.close)
         try:
-            store = SummarisingWriter(settings.store_url, writer_id=settings.store_writer, now=time.time_ns)
+            store = SummarisingWriter(
+                settings.store_url,
+                writer_id=settings.store_writer,
+                now=time.time_ns,
+                count=self._count_sessions,
+                rest_s=settings.session_rest_seconds,
+            )
         except StoreError as error:
             raise Sorry(f"{str(error).rstrip('.')} (--store)") from None
         self._rows = StoreRows(store, errors=StoreError, count=self.metrics.add, gauge=self.metrics.gauge)
@@ -163,6 +172,11 @@ class Sidecar:
             engine_names=settings.engine_names,
             checkpoint_s=settings.checkpoint_seconds,
         )
+
+    def _count_sessions(self, contributions: list[Contribution]) -> None:
+        for sentence in self.metrics.add_all(contributions):
+            _LOG.error("a count is passed over: %s", sentence)
+            self.metrics.add("turnscope_exporter_assembly_errors_total", (), 1)
 
     def _open_collector(self) -> Collector | None:
         settings, host = self._settings, socket.gethostname()

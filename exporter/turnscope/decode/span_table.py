@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.semconv import SpanKind
+from turnscope.semconv import EVALUATION_RESULT, SpanKind
 
 _MODEL_CALL, _TOOL, _RETRIEVAL, _AGENT = SpanKind.MODEL_CALL, SpanKind.TOOL, SpanKind.RETRIEVAL, SpanKind.AGENT
 _OTHER = SpanKind.OTHER
@@ -198,7 +198,7 @@ TOOL_CALL_KEY: Final = re.compile(
 """Attributes of each tool that an answer asks for: they are counted by their keys, their values are not read."""
 
 # --- events: of these names, and of them these attributes ----------------------------------------------------
-EVALUATION_EVENT: Final = "gen_ai.evaluation.result"
+EVALUATION_EVENT: Final = EVALUATION_RESULT
 EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 FIRST_TOKEN_EVENTS: Final = frozenset(

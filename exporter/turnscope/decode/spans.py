@@ -219,14 +219,18 @@ def _tool_calls(span: Span) -> int | None:
     return len(asked) or None
 
 
+def evaluation(told: Values) -> dict[str, Any]:
+    """The fields that an evaluation's result fills."""
+    words = {name: _word(told, table.WORDS[name]) for name in ("evaluation_name", "evaluation_label")}
+    return {**words, "evaluation_score": _number(told.get(table.SCORE))}
+
+
 def _read_events(span: Span, found: AgentSpan) -> None:
     """The last evaluation, the type of an exception, and when the first token came."""
     for event in span.events:
         if event.name == table.EVALUATION_EVENT:
-            told = values(event.attributes)
-            found.evaluation_name = _word(told, table.WORDS["evaluation_name"])
-            found.evaluation_label = _word(told, table.WORDS["evaluation_label"])
-            found.evaluation_score = _number(told.get(table.SCORE))
+            for name, value in evaluation(values(event.attributes)).items():
+                setattr(found, name, value)
         elif event.name == table.EXCEPTION_EVENT:
             found.error_type = found.error_type or _word(values(event.attributes), (table.EXCEPTION_TYPE,))
         elif event.name in table.FIRST_TOKEN_EVENTS and found.time_to_first_token_ns is None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from turnscope.emit.encoding import Encoder
 from turnscope.emit.guard import Guard
 from turnscope.emit.outbox import Outbox
+from turnscope.emit.pacing import give_way
 from turnscope.emit.ring import Rings
 from turnscope.emit.sender import Outcome, Sender
 from turnscope.emit.settings import Settings
@@ -21,6 +22,9 @@ from turnscope.model import EngineState, Event, Heartbeat
 
 BATCH: Final = 64
 """Events, and fewer where they are long."""
+ROUND_NS: Final = 1_000_000_000
+"""Rounds are so far apart, unless much waits or a heartbeat is due: a batch costs as much to send as thirty events to
+make, and the sidecar waits longer than this for a turn's other events."""
 TAKE: Final = 4
 """Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
@@ -29,12 +33,6 @@ IDLE_LIMIT: Final = 512
 SEND_TIMEOUT_S: Final = 5.0
 CLOSE_TIMEOUT_S: Final = 1.0
 MAX_BACKOFF_NS: Final = 5_000_000_000
-OFF_FILE_EVERY_NS: Final = 500_000_000
-
-
-def give_way() -> None:
-    """Let serving threads run. A true sleep: after ``sleep(0)`` the same thread usually wins the interpreter again."""
-    time.sleep(0.00002)
 
 
 class Emitter:
@@ -60,13 +58,15 @@ class Emitter:
         self._log = log
         self._pause = pause
         self._encoder = Encoder(pause)
+        self._events: list[Event] = []
+        """Made in this round, for its next batch."""
+        self._round_ns = -ROUND_NS
         self.outbox = outbox or Outbox()
         self.sent = 0
         self._unbuilt = 0
         self._errors = 0
         self._said_broken: set[Guard] = set()
         self._off = False
-        self._off_check_ns = 0
         self._heartbeat_ns = 0
         self._retry_ns = 0
         self._backoff_ns = 0
@@ -83,21 +83,30 @@ class Emitter:
         return self._errors + sum(guard.errors for guard in self._guards())
 
     def cycle(self, now_ns: int) -> None:
-        """One round at monotonic ``now_ns``. Never raises."""
+        """One round at monotonic ``now_ns``, if it is time for one. Never raises."""
         try:
-            if now_ns - self._off_check_ns >= OFF_FILE_EVERY_NS:
-                self._off_check_ns = now_ns
-                self._follow_off_file()
+            beats = now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9
+            if not (beats or now_ns - self._round_ns >= ROUND_NS or self._much_waits):
+                return
+            self._round_ns = now_ns
+            self._follow_off_file()
             self._say_broken()
             self._gather()
             self._work()
-            if not self._off and now_ns - self._heartbeat_ns >= self._settings.heartbeat_s * 1e9:
+            self._gather()
+            if beats:
                 self._heartbeat_ns = now_ns
-                self._beat()
+                if not self._off:
+                    self._beat()
+            self._encode()
             if now_ns >= self._retry_ns:
                 self._send(now_ns, SEND_TIMEOUT_S)
         except Exception as error:
             self._count(error)
+
+    @property
+    def _much_waits(self) -> bool:
+        return self._rings.queued >= BATCH or any(job.pressing for job in self._jobs)
 
     def close(self, deadline_ns: int) -> None:
         """Say that the process goes away and send what is left, until monotonic ``deadline_ns``. Never raises."""
@@ -108,6 +117,7 @@ class Emitter:
             self._gather()
             if not self._off:
                 self._beat()
+            self._encode()
             known_away = self._unreachable
             while (left := deadline_ns - time.monotonic_ns()) > 0:
                 if self._send(time.monotonic_ns(), min(CLOSE_TIMEOUT_S, left / 1e9)) or known_away:
@@ -172,21 +182,20 @@ class Emitter:
             idle_turns=[turn_id for _, turn_id in idle],
         )
         now_ns = time.monotonic_ns()
-        self._add([_event(watch, seq, now_ns, time.time_ns() - now_ns, body)])
+        self._events.append(_event(watch, seq, now_ns, time.time_ns() - now_ns, body))
 
     # --- rings to outbox ------------------------------------------------------------------------------
     def _work(self) -> None:
         """Let each job do what waits for it; one that fails takes nothing from the others."""
         for job in list(self._jobs):
             try:
-                job(self._pause)
+                job.work(self._pause)
             except Exception as error:
                 self._count(error)
 
     def _gather(self) -> None:
         """Empty the rings of what was in them at the beginning."""
         offset = time.time_ns() - time.monotonic_ns()
-        events: list[Event] = []
         left = self._rings.queued
         while left > 0 and (entries := self._rings.take(TAKE)):
             left -= len(entries)
@@ -200,14 +209,14 @@ class Emitter:
                     self._unbuilt += 1
                     self._count(error)
                     continue
-                events.append(_event(watch, entry.seq, entry.mono_ns, offset, body))
+                self._events.append(_event(watch, entry.seq, entry.mono_ns, offset, body))
                 self._pause()
-                if len(events) == BATCH:
-                    self._add(events)
-                    events = []
-        self._add(events)
+                if len(self._events) == BATCH:
+                    self._encode()
 
-    def _add(self, events: list[Event]) -> None:
+    def _encode(self) -> None:
+        """Make a batch of the events that were made."""
+        events, self._events = self._events, []
         for batch in self._encoder.encode(events, observed_ns=time.time_ns()):
             self.outbox.add(batch)
             self._pause()

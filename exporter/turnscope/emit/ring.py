@@ -23,7 +23,7 @@ CAPACITY: Final = {
     "attempt": 4096,
     "digest": 4096,
 }
-"""By kind. The background thread empties the rings five times a second."""
+"""By kind. The background thread empties the rings every second, and five times a second where much is in them."""
 
 
 class Entry(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Final
 
 from turnscope import model
 from turnscope.emit.clock import clock_id
+from turnscope.emit.pacing import Pacer
 from turnscope.emit.ring import Rings
 from turnscope.emit.secret import Secret
 from turnscope.emit.settings import Settings
@@ -24,6 +25,7 @@ from turnscope.model import EngineState
 LOG: Final = logging.getLogger("vllm.turnscope")
 """Below vLLM's own logger: its handlers and levels are the ones people look at."""
 INTERVAL_S: Final = 0.2
+"""Between two looks at whether it is time for a round."""
 CLOSE_S: Final = 1.5
 
 
@@ -36,7 +38,9 @@ class Runtime:
         self.rings = Rings()
         self.watches: list[Watch] = []
         self.jobs: list[Job] = []
-        """What the background thread does besides, before it empties the rings."""
+        """What the background thread does besides, once it has emptied the rings."""
+        self.pause = Pacer()
+        """Of the background thread."""
         self.secret = Secret(settings.digest_key)
         self.pid = os.getpid()
         self._id = secrets.token_hex(8)
@@ -92,6 +96,7 @@ class Runtime:
                 jobs=self.jobs,
                 sender=GrpcSender(self.settings.endpoint, self.secret),
                 log=self.log,
+                pause=self.pause,
             )
         except Exception as error:
             self.log.warning(

@@ -8,8 +8,16 @@ from typing import Protocol
 from turnscope.emit.guard import Guard
 from turnscope.model import Emitter, Engine, EngineState
 
-Job = Callable[[Callable[[], None]], None]
-"""Long work for the background thread; it calls what it is given between slices of at most 0.1 ms."""
+
+class Job(Protocol):
+    """Long work for the background thread."""
+
+    @property
+    def pressing(self) -> bool:
+        """So much waits for it that there may soon be no room for more."""
+
+    def work(self, pause: Callable[[], None]) -> None:
+        """Do what waits by now; ``pause()`` is called between short steps."""
 
 
 class Watch(Protocol):

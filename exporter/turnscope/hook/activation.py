@@ -98,7 +98,7 @@ class Activation:
                 digests=digests,
             )
             if digests is not None:
-                process.jobs.append(digests.work)
+                process.jobs.append(digests)
             watch.attach(scheduler)
             process.add(watch)
         except Exception as error:

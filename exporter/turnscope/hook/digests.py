@@ -128,6 +128,10 @@ class Digests:
         """Tokens that are kept alive, as they count against the limit."""
         return self._room.taken + self._limit - self._room.limit
 
+    @property
+    def pressing(self) -> bool:
+        return 2 * self.waiting_tokens > self._limit
+
     def add(self, ended: Ended, kept: tuple[Any, ...]) -> None:
         """A request has ended, and ``kept`` was taken of it then: its digest is made by the next ``work``."""
         self._waiting.append((ended, _Kept(*kept)))

@@ -23,6 +23,8 @@ _LOG: Final = logging.getLogger(__name__)
 SEGMENT_BYTES: Final = 64 * 2**20
 MAX_PENDING: Final = 64 * 2**20
 WRITE_TIMEOUT_S: Final = 10.0
+TRY_AGAIN_S: Final = 5.0
+"""In trouble: nobody may send any more to a sidecar that is not ready, so it has to find out by itself."""
 
 
 class _Ticket:
@@ -51,6 +53,7 @@ class Journal:
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
         wall_ns: Callable[[], int] = time.time_ns,
         create: Callable[[Path], SegmentFile] = SegmentFile,
+        try_again_s: float = TRY_AGAIN_S,
     ) -> None:
         self._folder = folder
         self._count = count
@@ -58,6 +61,7 @@ class Journal:
         self._segment_bytes = segment_bytes
         self._wall_ns = wall_ns
         self._create = create
+        self._try_again_s = try_again_s
         self._lock_fd = lock(folder)
         self._changed = threading.Condition()
         self._pending: list[tuple[bytes, _Ticket]] = []
@@ -150,8 +154,9 @@ class Journal:
     def _write_forever(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._pending or self._closing)
-                if not self._pending:
+                wait_s = self._try_again_s if self._trouble is not None else None
+                self._changed.wait_for(lambda: self._pending or self._closing, wait_s)
+                if self._closing and not self._pending:
                     return
                 group, self._pending, self._pending_bytes, self._writing = self._pending, [], 0, True
             data = b"".join(part for part, _ in group)
@@ -171,11 +176,13 @@ class Journal:
                 for _, ticket in group:
                     ticket.done, ticket.trouble = True, trouble
                 self._changed.notify_all()
-            self._count("turnscope_exporter_journal_write_seconds", (), seconds)
+            if group:
+                self._count("turnscope_exporter_journal_write_seconds", (), seconds)
             if trouble is None:
                 self._count("turnscope_exporter_journal_bytes_total", (), len(data))
 
     def _write(self, data: bytes) -> None:
+        """Of nothing: see whether a segment can be begun, after one that could not be written."""
         if self._file is not None and self._ends[self._segment] >= self._segment_bytes:
             self._next_segment()
         if self._file is None:

@@ -23,6 +23,13 @@ class Samples(msgspec.Struct, frozen=True):
         """Whether this sample is one of them."""
         return name == self.name and (self.label is None or labels.get(self.label) in self.values)
 
+    def selector(self, **where: str) -> str:
+        """The same in PromQL, with these labels besides."""
+        chosen = [f'{label}="{value}"' for label, value in {"__name__": self.name, **where}.items()]
+        if self.label is not None:
+            chosen.append(f'{self.label}=~"{"|".join(self.values)}"')
+        return f"{{{', '.join(chosen)}}}"
+
 
 class Quantity(msgspec.Struct, frozen=True):
     """Something that both sides count."""

@@ -41,7 +41,7 @@ from turnscope.model.facts import (
 )
 from turnscope.model.figures import Figures, Period
 from turnscope.model.processes import ProcessRecord, Skew
-from turnscope.model.sessions import Ceiling, Evaluation, Segment, SessionSummary, Task
+from turnscope.model.sessions import Activity, Ceiling, Evaluation, Segment, SessionSummary, Task
 from turnscope.model.sources import (
     Emitter,
     Engine,
@@ -63,6 +63,7 @@ from turnscope.model.status import (
 __all__ = [
     "BODIES",
     "SESSION_ADVICE",
+    "Activity",
     "AgentSpan",
     "AnyBody",
     "AssemblyStatus",

@@ -24,7 +24,7 @@ class Contribution(msgspec.Struct, frozen=True, array_like=True, gc=False):
     value: float
 
 
-class Final(msgspec.Struct, kw_only=True, tag=True):
+class Final(msgspec.Struct, kw_only=True, tag=True, gc=False):
     """An entity counted: once per key, ever. Journalled before its contributions are added."""
 
     key: str
@@ -36,7 +36,7 @@ class Final(msgspec.Struct, kw_only=True, tag=True):
     hold: HoldRecord | None = None
 
 
-class Revision(msgspec.Struct, kw_only=True, tag=True):
+class Revision(msgspec.Struct, kw_only=True, tag=True, gc=False):
     """A newer row for the store. Adds nothing to the counters of its entity."""
 
     turn: Turn | None = None

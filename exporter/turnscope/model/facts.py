@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class TurnAttempt(msgspec.Struct, kw_only=True):
+class TurnAttempt(msgspec.Struct, kw_only=True, gc=False):
     """One attempt of a client request that took several."""
 
     number: int
@@ -23,7 +23,7 @@ class TurnAttempt(msgspec.Struct, kw_only=True):
     """Read for it, in both directions."""
 
 
-class Turn(msgspec.Struct, kw_only=True):
+class Turn(msgspec.Struct, kw_only=True, gc=False):
     """One turn, as stored: a row of the ``turns`` table and the content of its trace.
 
     Token law, whenever every term is known: local_hit + fetched + external + computed = prompt, and
@@ -39,7 +39,8 @@ class Turn(msgspec.Struct, kw_only=True):
     """The benchmark run that it was imported as a part of."""
     session_id: str | None = None
     session_source: str | None = None
-    """Where the id came from; ``chained`` when turns were joined by their handles alone."""
+    """Where the id came from. Inferred: ``span``, the calling agent's; ``chained``, made up where turns were joined by
+    their handles alone."""
     turn_index: int | None = None
     """1 for the first turn of its session that turnscope saw."""
     previous_turn_id: str | None = None
@@ -237,7 +238,7 @@ class Turn(msgspec.Struct, kw_only=True):
     """A fact arrived after the turn was counted."""
 
 
-class HoldRecord(msgspec.Struct, kw_only=True):
+class HoldRecord(msgspec.Struct, kw_only=True, gc=False):
     """One hold or lease, as stored: a row of the ``holds`` table."""
 
     hold_id: str

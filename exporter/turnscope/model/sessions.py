@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from turnscope.semconv import Detail, Evidence, Part
+from turnscope.semconv import Detail, Evidence, Part, SpanKind
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
@@ -22,6 +22,24 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     """The turn that it is of."""
     span_key: str | None = None
     """The span that it is of; None for both where nothing ran."""
+
+
+class Activity(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call, a tool or an agent, from its begin to its end, whether or not the session waited for it."""
+
+    kind: SpanKind
+    start_ns: int
+    end_ns: int
+    name: str | None = None
+    """The tool's, the agent's or the model's, as the application names it."""
+    agent: str | None = None
+    """The agent that started it; of an agent, the one that started that."""
+    failed: bool = False
+    evidence: Evidence = Evidence.MEASURED
+    turn_id: str | None = None
+    """Of a model call that is a turn."""
+    slices: tuple[Segment, ...] = ()
+    """Of a model call: its own time in order, without gaps."""
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +131,11 @@ class SessionSummary(msgspec.Struct, kw_only=True):
     session_id: str
     revision: int = 1
     """Unix nanoseconds of when it was worked out: the newest is the truth."""
+    too_large: bool = False
+    """It has more turns and spans than are taken apart at once: all of its time is unknown then."""
+    counted_until_ns: int | None = None
+    """Unix nanoseconds up to which the metrics have its time; 0: they are to have it and do not yet; None: they never
+    will, of an imported session."""
     parent_session_id: str | None = None
     started_ns: int
     ended_ns: int

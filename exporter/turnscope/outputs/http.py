@@ -21,7 +21,7 @@ _INDEX: Final = """turnscope sidecar
 
 /metrics   for Prometheus
 /healthz   503 while nothing can be taken in
-/readyz    503 while the journal is replayed after a start
+/readyz    503 also while the journal is replayed after a start; both say why
 /status    what is heard of hooks, and the sidecar's own health (JSON; `turnscope doctor` explains it)
 """
 
@@ -52,7 +52,7 @@ def app(
         return PlainTextResponse("\n".join(lines) + "\n", 503 if why else 200)
 
     def get_readyz(_: Request) -> Response:
-        why = not_ready()
+        why = not_ready() or unhealthy()
         return PlainTextResponse((why or "ready") + "\n", 503 if why else 200)
 
     def get_status(_: Request) -> Response:

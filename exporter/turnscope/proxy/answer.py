@@ -15,6 +15,8 @@ from turnscope.proxy.sse import EventSplitter, data_of
 
 PLAIN_LIMIT: Final = 32 << 20
 """Bytes of an answer that is not streamed; a longer one is not read."""
+READ_BYTES: Final = 8 << 10
+"""A streamed answer is read in pieces of this size: a few dozen events cost in one go little more than one alone."""
 
 
 class _Delta(msgspec.Struct):
@@ -158,26 +160,46 @@ def _count(usage: dict[str, Any], name: str, other: str, before: int | None) -> 
 
 
 class AnswerReader:
-    """Reads an answer's bytes as they come off the wire into an ``Answer``."""
+    """Reads an answer's bytes as they come off the wire into an ``Answer``, a piece at a time or when asked for it."""
 
-    __slots__ = ("_inflate", "_plain", "_size", "_splitter", "_unreadable", "answer")
+    __slots__ = ("_answer", "_inflate", "_plain", "_size", "_splitter", "_unread", "_unread_size", "_unreadable")
 
     def __init__(self, content_type: str = "", content_encoding: str = "") -> None:
-        self.answer = Answer()
+        self._answer = Answer()
         self._splitter = EventSplitter() if "event-stream" in content_type else None
         self._plain: list[bytes] = []
         self._size = 0
+        self._unread: list[bytes] = []
+        self._unread_size = 0
         encoding = content_encoding.strip().lower()
         self._inflate = zlib.decompressobj(wbits=47) if encoding in ("gzip", "deflate") else None
         self._unreadable = encoding not in ("", "identity", "gzip", "deflate")
 
     @property
+    def answer(self) -> Answer:
+        """What the bytes fed so far say."""
+        self._read()
+        return self._answer
+
+    @property
     def skipped(self) -> int:
         """Events, or whole answers, too long or too strangely encoded to be read."""
+        self._read()
         return int(self._unreadable) + (self._splitter.skipped if self._splitter else 0)
 
     def feed(self, chunk: bytes) -> None:
-        """Take in the next bytes."""
+        """Take in the next bytes: the one step taken for every token while the client waits for it."""
+        self._unread.append(chunk)
+        self._unread_size += len(chunk)
+        if self._unread_size >= READ_BYTES:
+            self._read()
+
+    def _read(self) -> None:
+        if not self._unread:
+            return
+        chunk = b"".join(self._unread)
+        self._unread.clear()
+        self._unread_size = 0
         if self._unreadable:
             return
         if self._inflate is not None:
@@ -191,35 +213,35 @@ class AnswerReader:
         if self._splitter is not None:
             self._events(self._splitter.feed(chunk))
             if self._size > PLAIN_LIMIT:
-                self.answer.said.forget()
+                self._answer.said.forget()
+        elif self._size > PLAIN_LIMIT:
+            self._unreadable = True
+            self._plain.clear()
         else:
-            if self._size > PLAIN_LIMIT:
-                self._unreadable = True
-                self._plain.clear()
-            else:
-                self._plain.append(chunk)
+            self._plain.append(chunk)
 
     def finish(self) -> None:
         """The answer has ended, or was left in the middle."""
+        self._read()
         if self._splitter is not None:
             self._events(self._splitter.finish())
         elif self._plain:
             body = b"".join(self._plain)
             self._plain.clear()
-            self.answer.see(_json(body))
+            self._answer.see(_json(body))
 
     def _events(self, events: list[bytes]) -> None:
         for event in events:
             data = data_of(event)
             choices = text_alone(data)
             if choices is None:
-                self.answer.see(_json(data))
+                self._answer.see(_json(data))
             else:
                 self._keep(choices)
 
     def _keep(self, choices: list[_Choice]) -> None:
-        """The text of an event of nothing but text: the one step taken for every token."""
-        said = self.answer.said
+        """The text of an event of nothing but text."""
+        said = self._answer.said
         for choice in choices:
             delta = choice.delta
             if delta is None:

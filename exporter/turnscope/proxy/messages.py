@@ -69,6 +69,7 @@ class Prompts:
         self._key = key
         self._lock = threading.Lock()
         self._waiting: deque[Prompt] = deque()
+        self._limit = limit
         self.room = limit
         """Bytes that may still wait."""
 
@@ -82,6 +83,10 @@ class Prompts:
         prompt = Prompt(body)
         self._waiting.append(prompt)
         return prompt
+
+    @property
+    def pressing(self) -> bool:
+        return 2 * self.room < self._limit
 
     def work(self, pause: Pause) -> None:
         """Tell what waits by now; ``pause()`` is called between short slices."""

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from turnscope.emit.emitter import give_way
 from turnscope.emit.guard import Guard
+from turnscope.emit.pacing import give_way
 from turnscope.emit.ring import Rings
 from turnscope.emit.runtime import Runtime, runtime
 from turnscope.emit.secret import Secret
@@ -44,13 +44,16 @@ class ProxyHook:
         wall_ns: Callable[[], int] = time.time_ns,
         new_id: Callable[[], str] = lambda: secrets.token_hex(16),
         secret: Secret | None = None,
+        pause: Callable[[], None] = give_way,
     ) -> None:
-        """``secret``: under which messages are digested; without one they are not."""
+        """``secret``: under which messages are digested; without one they are not. ``pause``: the background
+        thread's."""
         self.guard = Guard("proxy hook")
         self.emitter = emitter
         self.wrapped = wrapped
         self.tracing = Tracing(environment, emitter.version, log)
         self._log = log
+        self._pause = pause
         self._said_unread = False
         self.chain = ResponseChain()
         self.prompts = Prompts(_key_of(secret) if secret is not None else lambda: None)
@@ -73,7 +76,7 @@ class ProxyHook:
 
     def attempt(self, untold: Untold) -> Attempt:
         """The whole event, made in the background: an entry is tied to its watch by the method that builds it."""
-        return self.prompts.fill(untold, give_way)
+        return self.prompts.fill(untold, self._pause)
 
     def state(self, body: EngineState) -> EngineState:
         """The body itself."""
@@ -121,10 +124,11 @@ class Process:
             environment=environment,
             log=sending.log,
             secret=sending.secret if sending.settings.digests else None,
+            pause=sending.pause,
         )
         if sending.settings.digests:
             sending.secret.want()
-        sending.jobs.append(self.hook.prompts.work)
+        sending.jobs.append(self.hook.prompts)
         sending.add(self.hook)
 
     @property

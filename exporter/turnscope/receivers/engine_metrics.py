@@ -5,10 +5,10 @@ An engine that cannot be read is shown as such, and what it had said before is n
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -21,7 +21,7 @@ from turnscope.model import Count, Sample
 _LOG: Final = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
-"""For the whole page, however it drips."""
+"""For the whole answer, however it drips."""
 MAX_RANKS: Final = 64
 """Data-parallel engines behind one address that are told apart."""
 MAX_BYTES: Final = 8 * 2**20
@@ -77,20 +77,28 @@ def _names(target: str, values: Values) -> dict[str, str]:
 
 def fetch(url: str, *, timeout_s: float = TIMEOUT_S) -> str:
     """The page at ``url``. Raises ``Unreadable``."""
-    body = bytearray()
-    until = time.monotonic() + timeout_s
     try:
-        with httpx.stream("GET", url, timeout=timeout_s, trust_env=False) as answer:
-            if answer.status_code != 200:
-                raise Unreadable(f"it answered {answer.status_code}")
-            for chunk in answer.iter_bytes():
-                body += chunk
-                if len(body) > MAX_BYTES:
-                    raise Unreadable(f"its page is longer than {MAX_BYTES} bytes")
-                if time.monotonic() > until:
-                    raise Unreadable(f"its page did not come within {timeout_s:g} s")
+        return asyncio.run(_fetch(url, timeout_s))
+    except TimeoutError:
+        raise Unreadable(f"its page did not come within {timeout_s:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unreadable(f"it cannot be reached: {error}") from None
+
+
+async def _fetch(url: str, timeout_s: float) -> str:
+    """httpx's own timeouts begin anew with every byte, and its blocking reads cannot be cut short."""
+    body = bytearray()
+    async with (
+        asyncio.timeout(timeout_s),
+        httpx.AsyncClient(timeout=None, trust_env=False) as client,
+        client.stream("GET", url) as answer,
+    ):
+        if answer.status_code != 200:
+            raise Unreadable(f"it answered {answer.status_code}")
+        async for chunk in answer.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_BYTES:
+                raise Unreadable(f"its page is longer than {MAX_BYTES} bytes")
     return body.decode(errors="replace")
 
 
@@ -132,7 +140,7 @@ class EngineMetrics:
         """Look no more."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(2 * TIMEOUT_S)  # an engine that drips its head may hold one longer
+            thread.join(2 * TIMEOUT_S)
 
     @property
     def troubles(self) -> list[str]:

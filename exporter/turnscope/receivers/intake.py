@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from turnscope.decode import codec, otlp_json, spans
+from turnscope.decode import codec, evaluations, otlp_json, spans
 from turnscope.decode.spans import DecodedSpans
 from turnscope.model import AgentSpan, Count, Event
 from turnscope.receivers.errors import Invalid, Refused, TooLarge
@@ -70,12 +70,15 @@ def _parsed(request: Any, body: bytes) -> Any:
 
 
 class LogsIntake:
-    """Takes log records of hooks in. Thread-safe if ``accept`` and ``count`` are."""
+    """Takes log records of hooks in, and evaluations of agents' spans. Thread-safe if its functions are."""
 
     response = ExportLogsServiceResponse
 
-    def __init__(self, accept: Accept, count: Count, *, max_bytes: int) -> None:
+    def __init__(
+        self, accept: Accept, count: Count, *, max_bytes: int, accept_evaluations: AcceptSpans = lambda _: None
+    ) -> None:
         self._accept = accept
+        self._accept_evaluations = accept_evaluations
         self._counting = _Counting("logs", count, max_bytes)
         self.signal, self.refuse = self._counting.signal, self._counting.refuse
 
@@ -92,10 +95,14 @@ class LogsIntake:
         decoded = codec.decode(request)
         if decoded.events:
             self._accept(decoded.events)
+        told = evaluations.read(request) if decoded.foreign else []
+        if told:
+            self._accept_evaluations(told)
+            count("turnscope_exporter_evaluations_received_total", (), len(told))
         for name, n in Counter(str(type(e.body).EVENT) for e in decoded.events).items():
             count("turnscope_exporter_records_received_total", (name.removeprefix("turnscope."),), n)
-        if decoded.foreign:
-            count("turnscope_exporter_records_foreign_total", (), decoded.foreign)
+        if decoded.foreign > len(told):
+            count("turnscope_exporter_records_foreign_total", (), decoded.foreign - len(told))
         response = ExportLogsServiceResponse()
         if decoded.rejected:
             count("turnscope_exporter_records_rejected_total", (), len(decoded.rejected))

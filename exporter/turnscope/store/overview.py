@@ -59,7 +59,7 @@ _COLUMNS: Final = ", ".join(
         "count_if(list_contains(sources, 'proxy'))::BIGINT AS proxied_sessions",
         "count_if(suspicious_turns > 0)::BIGINT AS suspicious_sessions",
         "count_if(errors > 0)::BIGINT AS failing_sessions",
-        *(f"coalesce(least(sum({name}), {_MOST}), 0)::BIGINT AS {name}" for name in _SUMMED),
+        *(f"least(coalesce(sum({name}), 0), {_MOST})::BIGINT AS {name}" for name in _SUMMED),
         *(f"sum({name})::BIGINT AS {name}" for name in _KNOWN),
         *(f"sum(ceiling.{name})::BIGINT AS {name}" for name in _CEILING),
         *(f"coalesce(sum(ceiling.{name}), 0)::BIGINT AS {name}" for name in _JUDGED),

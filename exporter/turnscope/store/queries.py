@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from turnscope.measures.reuse import NO_OBSTACLE
+from turnscope.measures.reuse import NO_OBSTACLE as NO_OBSTACLE
 from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, PROCESSES, SESSIONS, SPANS, TURNS
@@ -30,7 +30,8 @@ class SessionSort(StrEnum):
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Keeps sessions with at least one turn that meets every given condition; their totals still cover all turns."""
+    """Keeps sessions with at least one turn that meets every given condition; their totals still cover all turns. The
+    empty one keeps all."""
 
     text: str | None = None
     """Part of the session id, in any case."""
@@ -40,22 +41,39 @@ class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     reason: str | None = None
     suspicion: str | None = None
+    status: str | None = None
+    transport: str | None = None
+    ttft_ns: int | None = None
+    """It waited at least so long for its first token."""
     suspicious: bool = False
     failed: bool = False
+    rewritten: bool = False
+    """New prompt tokens that its session had seen at another place."""
+    lost: bool = False
+    """Its fetch took longer than computing would have."""
     since_ns: int | None = None
     """Turns that started at or after it."""
     until_ns: int | None = None
 
 
 _TURN_TEST: Final = {
-    "text": "contains(lower(session_id), lower($text))",
-    "model": "model = $model",
-    "engine": "(prefill_engine = $engine OR decode_engine = $engine)",
-    "path": "path = $path",
-    "reason": "reason = $reason",
-    "suspicion": "list_contains(suspicions, $suspicion)",
-    "since_ns": "started_ns >= $since_ns",
-    "until_ns": "started_ns < $until_ns",
+    "text": "contains(lower(session_id), lower($turn_text))",
+    "model": "model = $turn_model",
+    "engine": "(prefill_engine = $turn_engine OR decode_engine = $turn_engine)",
+    "path": "path = $turn_path",
+    "reason": "reason = $turn_reason",
+    "suspicion": "list_contains(suspicions, $turn_suspicion)",
+    "status": "status = $turn_status",
+    "transport": "transport = $turn_transport",
+    "ttft_ns": "ttft_ns >= $turn_ttft_ns",
+    "since_ns": "started_ns >= $turn_since_ns",
+    "until_ns": "started_ns < $turn_until_ns",
+}
+_TURN_MARKS: Final = {
+    "suspicious": "len(suspicions) > 0",
+    "failed": f"status != '{Status.OK}'",
+    "rewritten": "rewritten_tokens > 0",
+    "lost": "net_gain_ns < 0",
 }
 _OBSTACLE: Final = f"reason NOT IN {tuple(str(reason) for reason in (*NO_OBSTACLE, Reason.UNKNOWN))}"
 REUSED: Final = "local_hit_tokens + fetched_tokens + external_tokens"
@@ -91,10 +109,11 @@ _SESSION_COLUMNS: Final = f"""
     coalesce(
         mode(reason ORDER BY started_ns, turn_id) FILTER ({_OBSTACLE}),
         any_value(reason) FILTER (reason = '{Reason.UNKNOWN}')) AS main_reason"""
-_SESSION_NEEDS: Final = (
+TURNS_NEED: Final = (
     "turn_id, session_id, session_source, started_ns, ended_ns, model, prefill_engine, decode_engine, path, reason, "
     "status, suspicions, prompt_tokens, local_hit_tokens, fetched_tokens, external_tokens, computed_tokens, "
-    "recomputed_tokens, new_tokens, output_tokens, fetched_bytes, fetch_ns, ttft_ns, has_attempt"
+    "recomputed_tokens, new_tokens, output_tokens, fetched_bytes, fetch_ns, ttft_ns, has_attempt, transport, "
+    "rewritten_tokens, net_gain_ns"
 )
 Params = dict[str, Any]
 
@@ -132,7 +151,7 @@ def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descendin
     order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id NULLS LAST"
     return (
         f"SELECT *, count(*) OVER () AS total FROM (SELECT {_SESSION_COLUMNS} "
-        f"FROM {newest(TURNS, src.turns, _SESSION_NEEDS)} WHERE {SESSION} IS NOT NULL GROUP BY {SESSION} {having}) "
+        f"FROM {newest(TURNS, src.turns, TURNS_NEED)} WHERE {SESSION} IS NOT NULL GROUP BY {SESSION} {having}) "
         f"ORDER BY {order} LIMIT $limit OFFSET $offset"
     ), params
 
@@ -145,13 +164,16 @@ def unattributed(src: Sources, where: SessionFilter) -> tuple[str, Params]:
 
 
 def _having(where: SessionFilter) -> tuple[str, Params]:
-    params = {name: v for name in _TURN_TEST if (v := getattr(where, name)) is not None}
-    tests = [_TURN_TEST[name] for name in params]
-    if where.suspicious:
-        tests.append("len(suspicions) > 0")
-    if where.failed:
-        tests.append(f"status != '{Status.OK}'")
-    return f"HAVING count_if({' AND '.join(tests)}) > 0" if tests else "", params
+    tests, params = turn_tests(where)
+    return f"HAVING count_if({tests}) > 0" if tests else "", params
+
+
+def turn_tests(where: SessionFilter) -> tuple[str, Params]:
+    """What a turn has to meet, as a condition on a row; empty where nothing is asked."""
+    given = {name: v for name in _TURN_TEST if (v := getattr(where, name)) is not None}
+    tests = [_TURN_TEST[name] for name in given]
+    tests += [test for name, test in _TURN_MARKS.items() if getattr(where, name)]
+    return " AND ".join(tests), {f"turn_{name}": value for name, value in given.items()}
 
 
 def _session_test(session_id: str | None) -> tuple[str, Params]:

@@ -18,7 +18,7 @@ from turnscope.store.manifest import File
 from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
 from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
 from turnscope.store.scope import Scope
-from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
+from turnscope.store.session_queries import Latency, SessionSums, Size, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
@@ -131,6 +131,21 @@ class StoreReader:
         )
         return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
 
+    def listed(
+        self,
+        where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
+        *,
+        sort: SummarySort = SummarySort.LAST,
+        descending: bool = True,
+        limit: int = 100,
+        offset: int = 0,
+        fresh: Fresh = (),
+    ) -> Page:
+        """The same as a table of what a list shows: ``session_queries.LISTED`` and ``spared_ns``."""
+        return self._page(
+            lambda s: session_queries.listed(s, where, sort, descending=descending), limit, offset, _newer(fresh)
+        )
+
     def summed(
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
@@ -184,11 +199,18 @@ class StoreReader:
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
         if not session_ids:
             return found
-        for turn in _structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
+        for turn in structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
             found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
-        for span in _structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
+        for span in structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
             found.setdefault(span.session_id or "", ([], []))[1].append(span)
         return found
+
+    def sizes(self, session_ids: list[str]) -> list[Size]:
+        """How much is known of some sessions. One of which nothing is known is missing."""
+        if not session_ids:
+            return []
+        rows = self._ask(lambda s: session_queries.sizes(s, session_ids)).to_pylist()
+        return [_struct(row, Size) for row in rows]
 
     def left_by(self, turn_ids: list[str], span_keys: list[str]) -> list[str]:
         """Sessions that any revision of these turns and spans was of."""
@@ -198,6 +220,15 @@ class StoreReader:
     def outdated(self) -> list[str]:
         """Sessions whose summary is missing, or was made of another number of turns or spans; the newest first."""
         return [str(name) for name in self._ask(session_queries.outdated)["session_id"].to_pylist()]
+
+    def counted_until(self, session_ids: list[str]) -> dict[str, int]:
+        """Up to when the metrics have some sessions (``SessionSummary.counted_until_ns``), where that is known."""
+        rows = self._ask(lambda s: session_queries.counted_until(s, session_ids)).to_pylist()
+        return {row["session_id"]: row["counted_until_ns"] for row in rows}
+
+    def uncounted(self) -> list[str]:
+        """Sessions that the metrics are to have more of."""
+        return [str(name) for name in self._ask(session_queries.uncounted)["session_id"].to_pylist()]
 
     def run_turns(self, run: str) -> pa.Table:
         """Of each turn of an imported run: prompt_tokens, ttft_ns, prefill_ns, fetch_ns, fetch_reads."""
@@ -300,11 +331,22 @@ def _newer(fresh: Fresh) -> pa.Table | None:
     return to_arrow(SESSIONS, fresh)[0] if fresh else None
 
 
-def _structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
-    """A thousand at a time: rows as dictionaries are large."""
+def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
+    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large. Of those, texts that
+    are equal are one object."""
+    names = table.column_names
     for batch in table.to_batches(max_chunksize=1000):
-        for row in batch.to_pylist():
-            yield _struct(row, type_)
+        for row in zip(*map(_values, batch.columns), strict=True):
+            yield _struct(dict(zip(names, row, strict=True)), type_)
+
+
+def _values(column: Any) -> list[Any]:
+    if not pa.types.is_string(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    found = column.dictionary_encode()
+    texts = found.dictionary.to_pylist()
+    return [None if at is None else texts[at] for at in found.indices.to_pylist()]
 
 
 def _struct(row: dict[str, Any], type_: type[_Row]) -> _Row:

@@ -9,7 +9,7 @@ import msgspec
 
 from turnscope.semconv import Part
 from turnscope.store.fates import SESSION
-from turnscope.store.queries import Params, Sources
+from turnscope.store.queries import TURNS_NEED, Params, SessionFilter, Sources, turn_tests
 from turnscope.store.schema import SESSIONS, SPANS, TURNS, Table
 from turnscope.store.sql import newest, newest_of_few
 
@@ -38,6 +38,14 @@ class SummarySort(StrEnum):
     USER_SHARE = "user_wait_ns / nullif(wall_ns, 0)"
     UNKNOWN_SHARE = "unknown_ns / nullif(wall_ns, 0)"
     CEILING_SHARE = "ceiling.fetched_ns / nullif(wall_ns, 0)"
+    WORKING = "wall_ns - user_wait_ns"
+    TTFT = "ttft_median_ns"
+    PROMPT = "prompt_tokens"
+    COMPUTED = "computed_tokens"
+    RECOMPUTED = "recomputed_tokens"
+    FETCHED = "fetched_tokens"
+    SUSPICIOUS = "suspicious_turns"
+    FAILED = "failed_turns"
 
 
 class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +57,20 @@ class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
     application: str | None = None
     """Part of an application's name, in any case."""
     agent: str | None = None
+    deployment: str | None = None
+    engine: str | None = None
+    """Name of a prefill or decode engine."""
+    path: str | None = None
+    """At least one turn of it, as of the two below."""
+    reason: str | None = None
+    suspicion: str | None = None
+    suspicious: bool | None = None
+    failed: bool | None = None
+    """With turns that were not answered."""
+    errors: bool | None = None
+    """With turns or tools that failed."""
+    longer_ns: int | None = None
+    """Its working time, without waits for a person, at least."""
     outcome: str | None = None
     """At least one task ended so."""
     since_ns: int | None = None
@@ -59,6 +81,8 @@ class SummaryFilter(msgspec.Struct, frozen=True, kw_only=True):
     """At least ``share`` of its time was this part."""
     share: float | None = None
     """From 0 to 1."""
+    turn: SessionFilter = SessionFilter()
+    """At least one turn meets all of it."""
 
 
 _TESTS: Final = {
@@ -66,6 +90,15 @@ _TESTS: Final = {
     "model": "list_contains(models, $model)",
     "application": "contains(lower(array_to_string(applications, chr(10))), lower($application))",
     "agent": "list_contains(agents, $agent)",
+    "deployment": "list_contains(deployments, $deployment)",
+    "engine": "list_contains(engines, $engine)",
+    "path": "list_contains(paths, $path)",
+    "reason": "list_contains(reasons, $reason)",
+    "suspicion": "list_contains(suspicions, $suspicion)",
+    "suspicious": "(suspicious_turns > 0) = $suspicious",
+    "failed": "(failed_turns > 0) = $failed",
+    "errors": "(errors > 0) = $errors",
+    "longer_ns": "wall_ns - user_wait_ns >= $longer_ns",
     "outcome": "list_contains(list_transform(tasks, lambda task: task.outcome), $outcome)",
     "since_ns": "ended_ns >= $since_ns",
     "until_ns": "started_ns < $until_ns",
@@ -82,13 +115,66 @@ def summaries(src: Sources, where: SummaryFilter, sort: SummarySort, *, descendi
     ), params
 
 
+LISTED: Final = (
+    "session_id",
+    "applications",
+    "agents",
+    "deployments",
+    "models",
+    "engines",
+    "started_ns",
+    "ended_ns",
+    "wall_ns",
+    *(f"{part}_ns" for part in Part),
+    "inferred_ns",
+    "turns",
+    "spans",
+    "errors",
+    "failed_turns",
+    "suspicious_turns",
+    "suspicions",
+    "completed_tasks",
+    "failed_tasks",
+    "abandoned_tasks",
+    "task_latency_median_ns",
+    "ttft_median_ns",
+    "main_reason",
+    "prompt_tokens",
+    "source_tokens",
+    "reused_tokens",
+    "local_hit_tokens",
+    "fetched_tokens",
+    "external_tokens",
+    "computed_tokens",
+    "recomputed_tokens",
+    "output_tokens",
+    "fetched_bytes",
+)
+"""Columns of a session in a list: those of its summary that are no list of structures."""
+
+
+def listed(src: Sources, where: SummaryFilter, sort: SummarySort, *, descending: bool) -> tuple[str, Params]:
+    """A page of sessions in a list, each with what reuse could spare it at best (``spared_ns``), and the number of all
+    that match in ``total`` on every row."""
+    found, params = _matching(src, where)
+    order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id"
+    return (
+        f"SELECT {', '.join(LISTED)}, ceiling.fetched_ns AS spared_ns, count(*) OVER () AS total FROM {found} "
+        f"ORDER BY {order} LIMIT $limit OFFSET $offset"
+    ), params
+
+
 def _matching(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     params = {name: value for name in _TESTS if (value := getattr(where, name)) is not None}
     tests = ["turns + spans > 0", *(_TESTS[name] for name in params)]
     if where.part is not None:
         tests.append(f"{where.part}_ns > 0 AND {where.part}_ns >= $share * wall_ns")
         params["share"] = where.share or 0.0
-    return f"(SELECT * FROM {newest(SESSIONS, src.sessions)} WHERE {' AND '.join(tests)})", params
+    of_turn, more = turn_tests(where.turn)
+    if of_turn:
+        turns = newest(TURNS, src.turns, TURNS_NEED)
+        tests.append(f"session_id IN (SELECT session_id FROM {turns} WHERE {of_turn})")
+    return f"(SELECT * FROM {newest(SESSIONS, src.sessions)} WHERE {' AND '.join(tests)})", params | more
 
 
 _SUMMED: Final = (
@@ -203,6 +289,33 @@ def latencies(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     ), params
 
 
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is known of a session, of which nothing else is read."""
+
+    session_id: str
+    turns: int
+    spans: int
+    started_ns: int
+    ended_ns: int
+
+
+def sizes(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """How many turns and spans some sessions have; one that has moved to another session may still be counted."""
+    ids, test = _any_of(session_ids)
+    counted = " UNION ALL BY NAME ".join(
+        f"SELECT session_id, count(DISTINCT {key}) AS {kind}, 0 AS {other}, min(started_ns) AS started_ns, "
+        f"max(coalesce(ended_ns, started_ns)) AS ended_ns FROM {source} WHERE {test} GROUP BY session_id"
+        for source, key, kind, other in (
+            (src.turns, TURNS.key, "turns", "spans"),
+            (src.spans, SPANS.key, "spans", "turns"),
+        )
+    )
+    return (
+        f"SELECT session_id, sum(turns)::BIGINT AS turns, sum(spans)::BIGINT AS spans, min(started_ns) AS started_ns, "
+        f"max(ended_ns) AS ended_ns FROM ({counted}) GROUP BY session_id"
+    ), ids
+
+
 def turns_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
     """The newest revisions of the turns of some sessions."""
     return _rows_of(TURNS, src.turns, session_ids)
@@ -214,13 +327,18 @@ def spans_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
 
 
 def _rows_of(table: Table, source: str, session_ids: list[str]) -> tuple[str, Params]:
-    """A revision may have moved a row to another session. A list of parameters, and not one of a list: only so DuckDB
-    passes over row groups that have none of them."""
-    ids = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
-    test = f"session_id IN ({', '.join(f'${name}' for name in ids)})"
+    """A revision may have moved a row to another session."""
+    ids, test = _any_of(session_ids)
     keys = f"(SELECT {table.key} FROM {source} WHERE {test})"
     found = newest_of_few(table, f"(SELECT * FROM {source} WHERE {table.key} IN {keys})")
-    return f"SELECT {table.columns()} FROM {found} WHERE {test}", dict(ids)
+    return f"SELECT {table.columns()} FROM {found} WHERE {test}", ids
+
+
+def _any_of(session_ids: list[str]) -> tuple[Params, str]:
+    """Parameters and a test. A list of parameters, and not one of a list: only so DuckDB passes over row groups that
+    have none of them."""
+    ids: Params = {f"id{number}": session_id for number, session_id in enumerate(session_ids)}
+    return ids, f"session_id IN ({', '.join(f'${name}' for name in ids)})"
 
 
 def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[str, Params]:
@@ -232,6 +350,23 @@ def left_by(src: Sources, turn_ids: list[str], span_keys: list[str]) -> tuple[st
 
 
 _NAMED: Final = f"{SESSION} IS NOT NULL"
+
+
+def counted_until(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
+    """Up to when the metrics have some sessions: those of which they are to have any time."""
+    return (
+        f"SELECT session_id, counted_until_ns FROM {newest(SESSIONS, src.sessions, 'session_id, counted_until_ns')} "
+        "WHERE counted_until_ns IS NOT NULL AND list_contains($session_ids, session_id)"
+    ), {"session_ids": session_ids}
+
+
+def uncounted(src: Sources) -> tuple[str, Params]:
+    """Sessions that the metrics are to have more of."""
+    columns = "session_id, counted_until_ns, ended_ns, turns, spans"
+    return (
+        f"SELECT session_id FROM {newest(SESSIONS, src.sessions, columns)} "
+        "WHERE counted_until_ns < ended_ns AND turns + spans > 0 ORDER BY ended_ns"
+    ), {}
 
 
 def outdated(src: Sources) -> tuple[str, Params]:

@@ -6,20 +6,23 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from turnscope.measures.sessions import summarise
-from turnscope.model import AgentSpan, Ceiling, HoldRecord, ProcessRecord, SessionSummary, Turn
+from turnscope.measures.session_counts import contributions
+from turnscope.measures.sessions import Session
+from turnscope.model import AgentSpan, Contribution, HoldRecord, ProcessRecord, Turn
 from turnscope.store.reader import StoreReader
-from turnscope.store.schema import SPANS, TURNS
+from turnscope.store.resting import Resting
+from turnscope.store.schema import SESSIONS, SPANS, TURNS
+from turnscope.store.summing import BATCH, summed_up
 from turnscope.store.writer import Row, StoreWriter
 
-BATCH: Final = 32
-"""Sessions read at once: asking takes about as long as reading so many short ones."""
 ROUND_S: Final = 1.0
 """No further batch is begun in a round that took so long."""
 REST_S: Final = 5.0
 """Between two rounds."""
 LOOK_S: Final = 600.0
 """Between two looks for sessions that others wrote turns or spans of, such as importers."""
+REST_OF_SESSION_S: Final = 1800.0
+"""A session of which nothing came for so long has come to rest."""
 CLOSING_S: Final = 10.0
 """For what is due when the sidecar ends; the rest is made up for at the next start."""
 
@@ -30,6 +33,10 @@ class SummarisingWriter:
     Rows may be added from one thread while another calls ``flush``, ``maintain`` and ``close``. A summary is worked out
     after the rows can be read, and is itself readable after the next flush. At the start and every ten minutes,
     sessions whose summary is missing or was made of another number of rows are made up for.
+
+    A session that has come to rest is counted: ``count`` is called with what it adds once its row says so in the store.
+    So it is counted once, whatever is replayed or starts anew; what a crash between the two loses is lost to the
+    metrics only, as are increments that nobody had scraped.
     """
 
     def __init__(
@@ -38,11 +45,19 @@ class SummarisingWriter:
         *,
         writer_id: str,
         now: Callable[[], int],
+        count: Callable[[list[Contribution]], object] = lambda _: None,
+        rest_s: float = REST_OF_SESSION_S,
         closing_s: float = CLOSING_S,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url
         self._now = now
+        self._count = count
+        self._resting = Resting(rest_s)
+        self._rested: set[str] = set()
+        """Of those that are due: to be counted when they are summed up."""
+        self._counting: dict[str, tuple[int, list[Contribution]]] = {}
+        """Counted in a row that is not in the store yet: until when, and what is to be added once it is."""
         self._closing_s = closing_s
         self._clock_s = clock_s
         self._reader: StoreReader | None = None
@@ -120,52 +135,54 @@ class SummarisingWriter:
 
     # --- inside ---------------------------------------------------------------------------------------
     def _flushed(self, rows: dict[str, dict[str, Row]]) -> None:
+        for session_id in rows[SESSIONS.name].keys() & self._counting.keys():
+            self._count(self._counting.pop(session_id)[1])
+        live: dict[str, None] = {}
         for table, moved in zip((TURNS, SPANS), self._moved, strict=True):
             for key, row in rows[table.name].items():
                 if isinstance(row, (Turn, AgentSpan)):
                     if row.session_id:
-                        self._due[row.session_id] = None
+                        live[row.session_id] = None
                     if row.revision > 1:
                         moved.add(key)
+        self._due |= live
+        self._resting.heard(live, self._clock_s())
 
     def _work(self, at_most_s: float) -> None:
-        until = self._clock_s() + at_most_s
-        reader = self._reader = self._reader or StoreReader(self._url)
-        if self._clock_s() >= self._look_s:
+        now_s = self._clock_s()
+        until = now_s + at_most_s
+        if self._reader is None:
+            self._reader = StoreReader(self._url)
+            self._resting.heard(self._reader.uncounted(), now_s)
+        reader = self._reader
+        if now_s >= self._look_s:
             self._due |= dict.fromkeys(reader.outdated())
-            self._look_s = self._clock_s() + LOOK_S
+            self._look_s = now_s + LOOK_S
         if any(self._moved):
             turns, spans = self._moved
             self._due |= dict.fromkeys(reader.left_by(sorted(turns), sorted(spans)))
             self._moved = set(), set()
+        rested = self._resting.due(now_s)
+        self._rested |= rested
+        self._due |= dict.fromkeys(sorted(rested))
         while self._due and self._clock_s() < until:
             batch = list(self._due)[:BATCH]
-            known = reader.known(batch)
-            for session_id in batch:
-                self._writer.add_session(_sum_up(session_id, known, self._now()))
+            counted = reader.counted_until(batch)
+            for session in summed_up(reader, batch, self._now()):
+                session_id = session.summary.session_id
+                self._mark(session, counted.get(session_id))
+                self._writer.add_session(session.summary)
                 del self._due[session_id]
 
-
-def fresh(reader: StoreReader, now: int, limit: int) -> tuple[list[SessionSummary], int]:
-    """Summaries of the newest ``limit`` sessions that the store has none of yet, or an old one, and how many more there
-    are: for readers that will not wait for a writer."""
-    due = reader.outdated()
-    found = []
-    for at in range(0, min(limit, len(due)), BATCH):
-        batch = due[at : min(limit, at + BATCH)]
-        known = reader.known(batch)
-        found += [_sum_up(session_id, known, now) for session_id in batch]
-    return found, max(0, len(due) - limit)
-
-
-_Known = dict[str, tuple[list[Turn], list[AgentSpan]]]
-
-
-def _sum_up(session_id: str, known: _Known, now: int) -> SessionSummary:
-    """One that has nothing left is one that all its turns and spans have left: readers pass it over."""
-    session = summarise(session_id, *known.get(session_id, ([], [])), revision=now)
-    if session is not None:
-        return session.summary
-    return SessionSummary(
-        session_id=session_id, revision=now, started_ns=now, ended_ns=now, wall_ns=0, ceiling=Ceiling()
-    )
+    def _mark(self, session: Session, counted: int | None) -> None:
+        """Write into its row until when it is counted, and keep what that adds until the row is in the store.
+        ``counted``: what the row in the store says."""
+        row, session_id = session.summary, session.summary.session_id
+        rested = session_id in self._rested
+        pending, found = self._counting.get(session_id, (counted, []))
+        row.counted_until_ns = 0 if pending is None and (rested or session_id in self._resting) else pending
+        if rested:
+            self._rested.discard(session_id)
+            if row.turns + row.spans and row.ended_ns > (since := row.counted_until_ns or 0):
+                row.counted_until_ns = row.ended_ns
+                self._counting[session_id] = row.ended_ns, [*found, *contributions(session, since)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.decode.imports.sample import lines, read, sample, seconds
+from turnscope.cli.inherit import inherited
 from turnscope.decode.imports import otlp
 
 
@@ -53,3 +54,20 @@ def test_a_broken_line_or_span_is_counted_and_costs_only_itself(bad: str) -> Non
     assert len(found) == 2
     assert [one.number for one in report.named] == [2]
     assert "CANARY" not in report.named[0].why
+
+
+def test_of_logs_among_the_lines_evaluations_are_taken_with_the_span_that_they_name() -> None:
+    told = {
+        "eventName": "gen_ai.evaluation.result",
+        "traceId": "ab" * 16,
+        "spanId": "cd" * 8,
+        "timeUnixNano": "1791795602000000000",
+        "attributes": [{"key": "gen_ai.evaluation.name", "value": {"stringValue": "correctness"}}],
+    }
+    logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [told]}]}]})
+    other = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [{**told, "eventName": "another"}]}]}]})
+    for text in ([line(span()), logs, other], [logs, other, line(span())]):
+        found, report = read(lambda some, told_of: inherited(otlp.read(some, told_of)), lines(text))
+        rows = {row.span_key: row for row in found}
+        assert [row.evaluation_name for row in rows.values()] == ["correctness"]
+        assert (report.other, report.broken) == (2, 0)

@@ -47,7 +47,7 @@ KINDS: Final = {
                 "evaluation_score"
             ),
             "`measured` by the agent's own SDK",
-            "what the SDK did not tell; logs and metrics among the lines are passed over",
+            "what the SDK did not tell; of logs among the lines only evaluations are taken, metrics are passed over",
         ),
         Kind(
             claude_code.NAME,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from turnscope.decode import otlp_json
+from turnscope import semconv
+from turnscope.decode import evaluations, otlp_json
 from turnscope.decode.imports.report import Line, Report
 from turnscope.model import AgentSpan
 
@@ -26,6 +27,7 @@ def read(lines: Iterable[Line], report: Report) -> Iterator[AgentSpan]:
             content = otlp_json.parse(line.text)
             if "resourceSpans" not in content:
                 report.other += 1
+                yield from _evaluations(line, content)
                 continue
             found = otlp_json.spans(content)
         except (otlp_json.NotOtlp, RecursionError):
@@ -34,3 +36,13 @@ def read(lines: Iterable[Line], report: Report) -> Iterator[AgentSpan]:
         for _, why in found.rejected:
             report.refuse(line.number, f"a span of it: {why}")
         yield from found.spans
+
+
+_RESULT: Final = semconv.EVALUATION_RESULT.encode()
+
+
+def _evaluations(line: Line, content: otlp_json.Json) -> list[AgentSpan]:
+    """Of a line of logs, which mostly are somebody else's. Raises ``NotOtlp``."""
+    if "resourceLogs" not in content or _RESULT not in line.text:
+        return []
+    return evaluations.read(otlp_json.logs(content))

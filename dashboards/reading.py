@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parents[2] / "dashboards"
+FOLDER = Path(__file__).parent
 GRAFANAS = {"$__rate_interval": "5m", "$__range": "1h", "$deployment": ".*", "$engine": ".*"}
 """What Grafana puts in place of its variables: here, everything of an hour."""
 
@@ -27,7 +27,11 @@ class Target:
     @property
     def expr(self) -> str:
         """As Prometheus is asked."""
-        return filled(self.raw["expr"])
+        return self.filled()
+
+    def filled(self, **others: str) -> str:
+        """The same, with ``others`` in the place of Grafana's variables of these names."""
+        return filled(self.raw["expr"], **others)
 
     @property
     def instant(self) -> bool:

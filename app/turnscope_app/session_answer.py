@@ -1,0 +1,204 @@
+"""A session's answer in sentences: where its time went, what reuse could give, what is unknown, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from turnscope.measures.verdict import Verdict, judge
+from turnscope.model import Ceiling, Figures, SessionSummary
+from turnscope.semconv import Part
+from turnscope_app import text, words
+from turnscope_app.advice import OWNERS
+
+
+def parts(summary: SessionSummary) -> dict[Part, int]:
+    """Nanoseconds of each part, those that took any time."""
+    found = {part: getattr(summary, f"{part}_ns") for part in Part}
+    return {part: ns for part, ns in found.items() if ns}
+
+
+def inferred(summary: SessionSummary, part: Part) -> int:
+    """How much of a part is told by what came before and after it."""
+    ns: int = getattr(summary, f"{part}_inferred_ns", 0)
+    return ns
+
+
+def head(summary: SessionSummary) -> str:
+    """Whose session it was, of what, and when."""
+    facts = [
+        *(f"application {name}" for name in _names(summary.applications)),
+        *(f"agent {name}" for name in _names(summary.agents)),
+        *(f"model {name}" for name in _names(summary.models)),
+        f"started by {text.harmless(summary.parent_session_id)}" if summary.parent_session_id else "",
+        text.turns(summary.turns) if summary.turns else "",
+        f"{summary.model_calls:,} {'other ' if summary.turns else ''}model calls" if summary.model_calls else "",
+        f"from {text.when(summary.started_ns)}",
+    ]
+    return ", ".join(fact for fact in facts if fact)
+
+
+def _names(values: Sequence[str]) -> list[str]:
+    names = [text.harmless(value) for value in values[:3]]
+    return [*names, f"and {len(values) - 3:,} more"] if len(values) > 3 else names
+
+
+SPENT: Final = {
+    Part.INPUT_PROCESSING: "the model server read prompts",
+    Part.GENERATION: "the model wrote",
+    Part.TOOL_WAIT: "it waited for tools",
+    Part.APPLICATION_WORK: "the agent's own program worked",
+    Part.USER_WAIT: "it waited for a person",
+    Part.UNKNOWN: "nothing tells what happened",
+}
+"""Of a part, in a sentence after how much of the time it was."""
+
+
+def answer(summary: SessionSummary) -> str:
+    """Where the time went, in a sentence: the three largest parts."""
+    spent = sorted(parts(summary).items(), key=lambda item: -item[1])
+    if not spent:
+        return "Nothing of it lasted any time that was measured."
+    said = [f"{text.share(ns, summary.wall_ns)} of the time {SPENT[part]}" for part, ns in spent[:1]]
+    said += [f"{text.share(ns, summary.wall_ns)} {SPENT[part]}" for part, ns in spent[1:3]]
+    return f"It took {text.duration(summary.wall_ns)}: {', '.join(said)}."
+
+
+def ceiling(summary: SessionSummary) -> str:
+    """The most that reuse could still give, with its range and what it rests on."""
+    found = summary.ceiling
+    if not summary.turns:
+        return "Whether reuse would help is not known: none of its model calls passed an engine that is watched here."
+    if found.free_ns is None or (not found.recomputed_tokens and found.unjudged_turns):
+        return (
+            f"Whether reuse would help is not known: {text.turns(found.unjudged_turns)} of {summary.turns:,} tell "
+            "neither what was computed again nor what that cost."
+        )
+    if not found.recomputed_tokens:
+        return "Reuse would not help: nothing was computed twice."
+    again = f"what was computed again ({found.recomputed_tokens:,} tokens)"
+    if not found.fetched_high_ns:
+        return f"Reuse would not help: to fetch {again} would have taken as long as computing it did.{_unjudged(found)}"
+    return (
+        f"At best reuse would make it {text.about(found.fetched_ns)} shorter "
+        f"({text.share(found.fetched_ns, summary.wall_ns)} of its time; nine times in ten between "
+        f"{text.about(found.fetched_low_ns)} and {text.about(found.fetched_high_ns)}): had {again} been fetched "
+        f"back instead{_basis(found)}.{_unjudged(found)}"
+    )
+
+
+def _basis(found: Ceiling) -> str:
+    return {
+        "measured": ", by what fetching took on these engines",
+        "both": ", in part by what fetching took in the published reference, since too little was measured here",
+    }.get(found.transfer or "", ", if fetching takes what it took in the published reference: not measured here yet")
+
+
+def _unjudged(found: Ceiling) -> str:
+    return f" {text.turns(found.unjudged_turns)} could not be judged." if found.unjudged_turns else ""
+
+
+def doubts(summary: SessionSummary) -> list[str]:
+    """What is not measured, and what would measure it."""
+    out = []
+    whole, between = summary.wall_ns, summary.unknown_ns - summary.unknown_model_call_ns
+    if summary.inferred_ns:
+        out.append(
+            f"Of its time {text.share(summary.inferred_ns, whole)} is inferred from what came before and after it. "
+            "Waits told so are upper bounds: the application's own work is in them."
+        )
+    if summary.unknown_model_call_ns:
+        out.append(
+            f"Of its time {text.share(summary.unknown_model_call_ns, whole)} was in model calls whose first word nobody timed: how "
+            "much of it was reading and how much writing is not known."
+        )
+    if between:
+        seen = "proxy" in summary.sources or not summary.turns
+        why = (
+            "neither requests nor the agent's spans tell" if seen else "it takes the proxy's hook, or the agent's spans"
+        )
+        out.append(f"Of its time {text.share(between, whole)} is unknown: {why}.")
+    return out
+
+
+def separated(summary: SessionSummary) -> bool:
+    """Whether the agent's own spans tell tools from the application's work, or there is nothing to be told apart."""
+    return bool(summary.spans) or summary.turns < 2
+
+
+NOT_SEPARATED: Final = (
+    "**Outside the model: tools or application, not separated.** No spans of this agent came, so a wait between two "
+    "model calls is told by what the second one brings, and the application's own work is in it. Two settings of the "
+    "agent's OpenTelemetry SDK separate them, with the session's id on its spans (for each SDK: docs/agents.md):"
+)
+SEPARATES: Final = """OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST_OF_TURNSCOPE:4318
+OTEL_SERVICE_NAME=my-agent"""
+"""What the agent's environment needs."""
+
+
+class Step(NamedTuple):
+    """What to do next, and who can do it."""
+
+    owner: str
+    said: str
+
+
+def figures(summary: SessionSummary) -> Figures:
+    """The session as sums over it alone, to be judged as a period is."""
+    shared = set(Figures.__struct_fields__) & (set(SessionSummary.__struct_fields__) - {"tasks", "applications"})
+    found = summary.ceiling
+    return Figures(
+        **{name: getattr(summary, name) for name in shared},
+        sessions=1,
+        spanned_sessions=int(summary.spans > 0),
+        tooled_sessions=int(summary.tools is not None),
+        proxied_sessions=int("proxy" in summary.sources),
+        **{name: getattr(found, name) for name in _CEILING},
+        assumed=found.transfer not in (None, "measured"),
+    )
+
+
+_CEILING: Final = (
+    "free_ns",
+    "fetched_ns",
+    "fetched_low_ns",
+    "fetched_high_ns",
+    "judged_turns",
+    "unjudged_turns",
+)
+
+
+def next_step(summary: SessionSummary) -> Step:
+    """The one thing to do first, by the same rules as a period's."""
+    rule = judge(figures(summary))[0]
+    owner, _ = OWNERS[rule.owner]
+    if rule.verdict is Verdict.REUSE_WOULD_HELP:
+        word = words.REASONS.get(summary.main_reason or "")
+        why = f" {word.story}" if word else ""
+        return Step(owner, f"Remove what is in the way of reuse.{why}")
+    return Step(owner, STEPS[rule.verdict])
+
+
+STEPS: Final[dict[Verdict, str]] = {
+    Verdict.NOTHING_SEEN: "Nothing is known of it.",
+    Verdict.ANSWERS_IN_DOUBT: (
+        "Check the answers named below before anything else: memory that was reused may not have been theirs. Until it "
+        "is explained, switch fetching back off on the engines concerned."
+    ),
+    Verdict.NOT_ANSWERED: "See below where turns ended without an answer, and why: that comes before any slowness.",
+    Verdict.NOTHING_TIMED: "Nothing: all of its time was waiting for a person.",
+    Verdict.MOSTLY_UNKNOWN: (
+        "Let its time be measured: start the proxy with `turnscope run`, and send the agent's spans. Most is unknown."
+    ),
+    Verdict.TOOLS: "Make the slowest tools faster, or run them at once: they took most of its working time.",
+    Verdict.OUTSIDE_THE_MODEL: (
+        "Send the agent's spans: most of its working time was outside the model, and only they tell tools from the "
+        "application."
+    ),
+    Verdict.APPLICATION: "Profile the agent's own program between its model calls: it took most of the working time.",
+    Verdict.WAITING_FOR_ENGINES: "Add prefill capacity, or spread the load: requests waited in queues and transfers.",
+    Verdict.READING_PROMPTS: "Send shorter prompts, or add prefill capacity: reading took most of its working time.",
+    Verdict.WRITING_ANSWERS: "Let answers be shorter, or use a faster model: writing took most of its working time.",
+    Verdict.LARGEST_UNKNOWN: "Send the agent's spans: they tell what happened between its model calls.",
+}
+"""Of every verdict but that reuse would help, which has the obstacle's own words."""

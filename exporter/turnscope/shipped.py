@@ -1,0 +1,47 @@
+"""What travels with the package besides code: Grafana dashboards, Prometheus rules with runbooks, and provisioning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+FOLDERS: Final = ("dashboards", "alerts", "deploy")
+SUFFIXES: Final = (".json", ".yml", ".md")
+"""Of what is shipped; what makes the dashboards and rules is not."""
+EXPLORER: Final = "http://127.0.0.1:8501"
+"""Where ``turnscope explore`` serves unless it is told otherwise."""
+RUNBOOKS_PAGE: Final = "/runbooks?runbooks_file="
+RUNBOOKS: Final = EXPLORER + RUNBOOKS_PAGE
+"""Where the shipped alerts and panels say that runbooks are: an address is this, the alert's name and ``.md``. The
+explorer has them with it, so it needs nothing but the package."""
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """Path, below the folder that they are written to, and content."""
+    for name in FOLDERS:
+        if (_top() / name).is_dir():
+            yield from _files(_top() / name, name)
+
+
+def runbooks() -> dict[str, str]:
+    """File name to Markdown, one an alert."""
+    folder = _top() / "alerts" / "runbooks"
+    return {path: text for path, text in _files(folder, "") if path.endswith(".md")} if folder.is_dir() else {}
+
+
+def _top() -> Traversable:
+    packed = resources.files("turnscope") / "assets"
+    # Installed in place there is no copy of them: they stand at the top of the tree.
+    return packed if packed.is_dir() else Path(__file__).resolve().parents[2]
+
+
+def _files(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        below = f"{path}/{entry.name}" if path else entry.name
+        if entry.is_dir():
+            yield from _files(entry, below)
+        elif entry.name.endswith(SUFFIXES):
+            yield below, entry.read_text(encoding="utf-8")

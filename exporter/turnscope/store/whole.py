@@ -1,0 +1,41 @@
+"""All that a store knows of one session, for those who show it whole."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from turnscope.measures.activities import activities
+from turnscope.measures.alignment import aligned
+from turnscope.measures.sessions import summarise
+from turnscope.model import Activity, AgentSpan, Segment, SessionSummary, Turn
+from turnscope.store.reader import StoreReader, structs
+
+ALL: Final = 10_000_000
+"""More rows than a session has."""
+
+
+class Whole(NamedTuple):
+    """One session: its sums, its time in order, and the rows that they are made of."""
+
+    summary: SessionSummary
+    segments: list[Segment]
+    turns: pa.Table
+    """The columns of ``StoreReader.turns``, oldest first."""
+    activities: list[Activity]
+    """What ran, oldest first: turns, and the agents' spans by the proxy's clock."""
+    holds: pa.Table
+    """The columns of ``StoreReader.holds``, oldest first."""
+
+
+def read(reader: StoreReader, session_id: str, now_ns: int) -> Whole | None:
+    """The session with this id, summed up as of now; None where the store knows nothing of it. Raises StoreError."""
+    table = reader.turns(session_id, limit=ALL).table
+    turns = list(structs(table, Turn))
+    spans = list(structs(reader.spans(session_id, limit=ALL).table, AgentSpan))
+    session = summarise(session_id, turns, spans, revision=now_ns)
+    if session is None:
+        return None
+    ran = activities(turns, aligned(turns, spans))
+    return Whole(session.summary, session.segments, table, ran, reader.holds(session_id, limit=ALL).table)

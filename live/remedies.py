@@ -1,0 +1,75 @@
+"""What runbooks say that stops the harm, done to a live pair: the alert fired before it, and is quiet while it is in
+place."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from alerts.build import alerts
+from live.conversations import FIRST, NONE, Act, Conversation, Groups
+
+NO_HANDLES: Final = ("--handle-ttl", "0")
+"""The proxy keeps no handle, as one without its session store."""
+EARLY: Final = ("--handle-ttl", "12")
+"""It forgets them before D gives up what it holds, and before P would decline them."""
+GIVES_UP: Final = ("--prefill-timeout", "5")
+"""It gives up a prefill that does not answer, and asks once more without the handle."""
+NOT_GIVEN: Final = ("handle_not_given", "proxy_entry_expired")
+_RANGE: Final = re.compile(r"\[\d+[smhd]\]")
+
+
+def without_handles() -> Groups:
+    """What spoiled turns before: another system prompt, and coming back late."""
+    return (
+        (Conversation("unkept", (FIRST, NOT_GIVEN, NOT_GIVEN), acts={2: Act.REPLACE_SYSTEM}),),
+        (Conversation("unkept-late", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),),
+    )
+
+
+def forgotten_early() -> Groups:
+    """Who comes back soon still fetches; who comes back late is not declined, but computes."""
+    return (
+        (Conversation("soon", (FIRST, NONE)),),
+        *(
+            (Conversation(f"forgotten-{number}", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),)
+            for number in range(3)
+        ),
+    )
+
+
+def late_and_asked_again() -> Groups:
+    """P parks the request for ever; the proxy asks once more, and the client is answered."""
+    return ((Conversation("asked-again", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),),)
+
+
+@dataclass(frozen=True)
+class Calmed:
+    """A remedy while it was in place; all times are of scrapes."""
+
+    alerts: tuple[str, ...]
+    """That it is a remedy for."""
+    configuration: str
+    since_s: float
+    """From when on things were as before it."""
+    begin_s: float
+    end_s: float
+
+
+def judge(calmed: Iterable[Calmed], moment: Callable[[str, float], Sequence[object]]) -> Iterator[str]:
+    """``moment``: the series that an expression has at a time. One sentence for each alert that had not
+    fired before its remedy, or does with it: by its own expression, over just that time."""
+    for each in calmed:
+        for alert in (alert for alert in alerts() if alert.name in each.alerts):
+            where = f"{each.configuration}, {alert.name}"
+            if not moment(_over(alert.expr, each.since_s, each.begin_s), each.begin_s):
+                yield f"{where}: had not fired before its remedy"
+            if moment(_over(alert.expr, each.begin_s, each.end_s), each.end_s):
+                yield f"{where}: fires in spite of its remedy"
+
+
+def _over(expression: str, begin_s: float, end_s: float) -> str:
+    return _RANGE.sub(f"[{math.ceil(end_s - begin_s) + 1}s]", expression)

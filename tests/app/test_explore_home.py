@@ -1,0 +1,203 @@
+"""The home page: the period's answer from an empty, a normal, a narrowed and a huge store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app import sample
+from tests.app.pages import opened, said
+from tests.store.rows import HOUR, NOON, SECOND, fill, span, turn, writer
+from turnscope.model import Ceiling, SessionSummary
+from turnscope_app import controls
+
+HOSTILE = ["<script>alert(1)</script>", "\u202egnirts", "**b** $x$ :smile:", "x" * 10_000, "a\x00b", " "]
+
+
+def session(number: int, hours: float, **changes: Any) -> SessionSummary:
+    """It ended so many hours after noon: 10 s of waiting for tools, 6 of writing, 4 of reading."""
+    ended = NOON + int(hours * HOUR)
+    values: dict[str, Any] = {
+        "session_id": f"s{number}",
+        "started_ns": ended - 20 * SECOND,
+        "ended_ns": ended,
+        "wall_ns": 20 * SECOND,
+        "tool_wait_ns": 10 * SECOND,
+        "generation_ns": 6 * SECOND,
+        "input_processing_ns": 4 * SECOND,
+        "input_prefill_ns": 4 * SECOND,
+        "turns": 5,
+        "spans": 5,
+        "tools": 5,
+        "applications": ["shop 1"],
+        "sources": ["otlp", "proxy"],
+        "prompt_tokens": 1_000,
+        "source_tokens": 1_000,
+        "reused_tokens": 500,
+        "recomputed_tokens": 90,
+        "paths": ["recompute"],
+        "reasons": ["declined_expired"],
+        "task_latency_median_ns": 20 * SECOND,
+        "ceiling": Ceiling(
+            free_ns=SECOND,
+            fetched_ns=SECOND // 2,
+            fetched_low_ns=SECOND // 4,
+            fetched_high_ns=SECOND,
+            judged_turns=5,
+            transfer="measured",
+        ),
+    }
+    return SessionSummary(**{**values, **changes})
+
+
+def filled(url: Path, *sessions: SessionSummary) -> Path:
+    """A store of these summaries, each with turns and spans to show for it."""
+    out = writer(url)
+    number = 0
+    for one in sessions:
+        out.add_session(one)
+        for _ in range(one.turns):
+            number += 1
+            out.add_turn(turn(number, session_id=one.session_id, started_ns=one.started_ns, ended_ns=one.ended_ns))
+        for _ in range(one.spans):
+            number += 1
+            out.add_span(span(number, session_id=one.session_id, started_ns=one.started_ns, ended_ns=one.ended_ns))
+    out.close()
+    return url
+
+
+def cards(at: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in at.metric}
+
+
+def test_the_answer_is_three_sentences_computed_from_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = opened("home", filled(tmp_path, session(1, 0), session(2, 1)), monkeypatch)
+    assert not at.exception
+    assert [m.value for m in at.markdown[:3]] == [
+        "40.00 s of session time: **50 % waiting for tools**, 30 % writing the answer, 20 % reading the prompt.",
+        "**9 % of the input was read again** although it had been read before (180 tokens, recomputed): that took 5 % "
+        "of session time, of which fetching it back could have saved 50 %.",
+        "**At best, more reuse makes sessions 2 % shorter**: 1.00 s in all, between 500.0 ms and 2.00 s.",
+    ]
+
+
+def test_the_verdict_names_its_owner_and_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = said(opened("home", filled(tmp_path, session(1, 0, suspicious_turns=1)), monkeypatch))
+    assert "**1. Some answers may be wrong** :blue-badge[for the serving team]" in text
+    assert "**2. Tools are where the time goes** :orange-badge[for the tools' owners]" in text
+    assert "*Make the slowest tools faster, or let them run at the same time.*" in text
+    assert "1 turn may have a **wrong answer**." in text
+    assert ":orange-badge[Perhaps] It would save up to 5 %" in text
+
+
+def test_every_part_has_a_card_with_what_it_is_and_how_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = opened("home", filled(tmp_path, session(1, 0)), monkeypatch)
+    assert cards(at)["Waiting for tools (tool wait)"] == "50 %"
+    assert cards(at)["Reading the prompt (input processing)"] == "20 %"
+    assert all("Measured" in metric.help for metric in at.metric if "(" in metric.label)
+    assert not any("apart" in expander.label for expander in at.expander)
+
+
+def test_without_spans_tools_and_application_are_not_separated_and_it_says_how_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inferred = session(1, 0, spans=0, tools=None, tool_wait_inferred_ns=10 * SECOND, inferred_ns=10 * SECOND)
+    at = opened("home", filled(tmp_path, inferred), monkeypatch)
+    assert cards(at)["Outside the model: tools or application (tool wait, not separated)"] == "50 %"
+    assert "50 % of it is inferred." in at.markdown[0].value
+    assert [expander.label for expander in at.expander] == [
+        "Tools or application? Four lines of the agent's environment tell them apart"
+    ]
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT=" in at.code[0].value
+    assert "for the application's or the tools' team" in said(at)
+
+
+def test_the_period_and_the_application_narrow_the_answer_and_are_in_the_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path, session(1, 0), session(2, 5, applications=["desk 2"]), session(3, 5))
+    assert "3 sessions, 15 turns" in said(opened("home", store, monkeypatch, home_period="All"))
+    assert "2 sessions, 10 turns" in said(opened("home", store, monkeypatch, home_period="Last hour"))
+    narrowed = opened("home", store, monkeypatch, home_period="Last hour", home_application="desk 2")
+    assert "1 session, 5 turns" in said(narrowed)
+
+
+def test_a_period_is_compared_with_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slower = session(2, 1.5, task_latency_median_ns=40 * SECOND)
+    at = opened("home", filled(tmp_path, session(1, 0.7), slower), monkeypatch, home_period="Last hour")
+    assert "No session ended in the period before" not in said(at)
+    at = opened("home", filled(tmp_path / "b", session(1, 0), slower), monkeypatch, home_period="Last hour")
+    changes = {metric.label: metric.delta for metric in at.metric if metric.delta}
+    assert changes["Whole task, median"] == "+100 %"
+    assert changes["Sessions"] == "no change"
+
+
+def test_the_sessions_to_open_are_named_by_application_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = opened("home", filled(tmp_path, session(1, 0, agents=["planner"])), monkeypatch)
+    links = [link.proto.label for link in at.get("page_link")]
+    assert r"shop 1 · planner · s1" in links
+    assert "The slowest session" in said(at)
+    assert "The worst session" not in said(at)
+
+
+def test_the_recorded_sample_has_an_answer_without_summaries_or_spans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample.write(str(tmp_path))
+    at = opened("home", tmp_path, monkeypatch)
+    assert not at.exception
+    assert "8 sessions, 31 turns" in said(at)
+    assert "Some answers may be wrong" in said(at)
+
+
+def test_turns_without_a_session_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, turn(1, session_id=None), turn(2, session_id=""))
+    at = opened("home", tmp_path, monkeypatch)
+    assert not at.exception
+    assert "2 turns came, none of them with a session id" in at.info[0].value
+    assert "X-Session-ID" in at.info[0].value
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text_and_nothing_else(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = session(1, 0, session_id=name, applications=[name], agents=[name], models=[name], suspicious_turns=1)
+    at = opened("home", filled(tmp_path, hostile), monkeypatch)
+    assert not at.exception
+    text = said(at)
+    assert "<script>" not in text
+    links = [link.proto.label for link in at.get("page_link")]
+    for shown in (*links, text):
+        assert "\u202e" not in shown
+        assert "\x00" not in shown
+    assert max(map(len, links)) < 400
+
+
+def test_demo_data_say_so_and_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path, session(1, 0))
+    assert "Demo data" not in said(opened("home", store, monkeypatch))
+    monkeypatch.setenv(controls.DEMO_VARIABLE, "Recorded.")
+    assert opened("home", store, monkeypatch).info[0].value == "**Demo data.** Recorded."
+
+
+def test_every_page_says_what_it_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path, session(1, 0))
+    for view in ("home", "sessions", "about"):
+        assert "not how good they are" in said(opened(view, store, monkeypatch))
+
+
+def test_a_huge_store_is_answered_from_its_summaries(huge_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = opened("home", huge_store, monkeypatch, home_period="All")
+    assert not at.exception
+    assert "50,000 sessions, 1,000,000 turns" in said(at)
+    assert len(at.dataframe[0].value) == 10
+
+
+def test_absurd_times_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absurd = session(1, 0, started_ns=-(2**63), ended_ns=2**63 - 1, wall_ns=2**63 - 1, generation_ns=2**63 - 1)
+    at = opened("home", filled(tmp_path, absurd, session(2, 0)), monkeypatch)
+    assert not at.exception

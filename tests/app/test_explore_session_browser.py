@@ -1,0 +1,121 @@
+"""The session page and the report in a real browser. Screenshots go to ``build/shots``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.app import agent_session
+from tests.app.serving import PATIENCE_MS, chromium, explorer
+from tests.app.test_explore_browser import SHOTS, Visit
+from tests.store.rows import fill
+
+HOSTILE = "\"><img src=x onerror=document.title='pwned'>\u202e</style><script>document.title='pwned'</script>"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An explorer over sessions of every kind, and one whose every name is an attack."""
+    store = tmp_path_factory.mktemp("store")
+    agent_session.write(str(store))
+    hostile = agent_session.call(1, 0, 2, 0.5, session="hostile", model=HOSTILE, suspicions=[HOSTILE], reason=HOSTILE)
+    fill(store, *(agent_session.apart(row, 9) for row in hostile))
+    with explorer(store) as address:
+        yield address
+
+
+def _session(browser: Browser, address: str, session_id: str, scheme: str = "light", width: int = 1440) -> Visit:
+    visit = Visit(browser, scheme, width)
+    visit.page.goto(f"{address}/session?id={session_id}")
+    visit.page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    visit.settle()
+    return visit
+
+
+def test_the_timeline_zooms_in_and_shows_all_again(browser: Browser, address: str) -> None:
+    visit = _session(browser, address, "desk-agent")
+    chart = visit.page.locator(".st-key-session_timeline [data-testid=stVegaLiteChart]")
+    chart.scroll_into_view_if_needed()
+    visit.page.wait_for_timeout(500)
+    whole = chart.screenshot()
+    box = chart.bounding_box()
+    assert box
+    visit.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    visit.page.keyboard.down("Shift")
+    for _ in range(4):
+        visit.page.mouse.wheel(0, -200)
+    visit.page.keyboard.up("Shift")
+    visit.page.mouse.move(5, 5)
+    visit.page.wait_for_timeout(500)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    near = chart.screenshot(path=SHOTS / "session-zoomed.png")
+    assert near != whole
+    visit.page.mouse.dblclick(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    visit.page.mouse.move(5, 5)
+    visit.page.wait_for_timeout(500)
+    assert chart.screenshot() != near
+    assert visit.complaints == []
+
+
+def test_from_the_story_to_a_turn_and_its_reason_is_one_click(browser: Browser, address: str) -> None:
+    visit = _session(browser, address, "desk-agent")
+    visit.page.get_by_role("button", name="Turn 3 recomputed 18,204 tokens").click()
+    expect(visit.page.get_by_text("18,704 were computed")).to_be_visible(timeout=PATIENCE_MS)
+    expect(visit.page.get_by_text("The decode worker's hold was about to end or had ended")).to_be_visible()
+    expect(visit.page).to_have_url(f"{address}/session?id=desk-agent&session_turn=3", timeout=PATIENCE_MS)
+    assert visit.complaints == []
+
+
+def test_the_report_is_downloaded_and_opens_without_the_explorer(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    visit = _session(browser, address, "desk-agent")
+    with visit.page.expect_download() as waiting:
+        visit.page.get_by_role("button", name="Report").click()
+    assert waiting.value.suggested_filename == "turnscope-desk-agent.html"
+    waiting.value.save_as(tmp_path / "report.html")
+    for scheme, width in (("light", 1200), ("dark", 390)):
+        report = Visit(browser, scheme, width)
+        report.page.goto((tmp_path / "report.html").as_uri())
+        expect(report.page.get_by_text("Turn 3 recomputed 18,204 tokens")).to_be_visible()
+        report.page.screenshot(path=SHOTS / f"report-{scheme}-{width}.png", full_page=True)
+        assert report.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert report.complaints == []
+        assert [url for url in report.foreign if not url.startswith("file://")] == []
+
+
+def test_hostile_names_do_nothing_on_the_page_and_in_its_report(browser: Browser, address: str, tmp_path: Path) -> None:
+    visit = _session(browser, address, "hostile")
+    assert "pwned" not in visit.page.title()
+    assert visit.page.locator("img[src=x]").count() == 0
+    with visit.page.expect_download() as waiting:
+        visit.page.get_by_role("button", name="Report").click()
+    waiting.value.save_as(tmp_path / "report.html")
+    visit.shoot("session-hostile")
+    report = Visit(browser)
+    report.page.goto((tmp_path / "report.html").as_uri())
+    assert "pwned" not in report.page.title()
+    assert report.page.locator("img").count() == report.page.locator("script").count() == 0
+    assert report.complaints == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
+def test_every_kind_of_session_is_drawn(browser: Browser, address: str, scheme: str, width: int) -> None:
+    for session_id in ("desk-agent", "over-night", "long-runner", "one-turn"):
+        visit = _session(browser, address, session_id, scheme, width)
+        visit.shoot(f"{session_id}-{scheme}-{width}")
+        assert visit.page.locator("[data-testid=stException]").count() == 0
+        assert visit.complaints == []
+        wide = visit.page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+        assert wide <= width, session_id
