@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 
 import turnscope_app
 from tests.app import period_sample, sample
-from tests.store import huge
 from tests.store.rows import fill, turn, writer
 from turnscope_app import data
 
@@ -228,17 +227,12 @@ def test_every_widget_has_a_key_of_its_page(store: Path, monkeypatch: pytest.Mon
             assert str(widget.key).startswith(f"{page}_")
 
 
-@pytest.fixture(scope="module")
-def largest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(huge.build(tmp_path_factory.mktemp("huge")))
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_million_turns_in_fifty_thousand_sessions_are_shown(
-    page: str, largest: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, huge_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at = _open(page, largest, monkeypatch, period="All")
+    at = _open(page, huge_store, monkeypatch, period="All")
     assert not at.exception
     assert at.metric
     assert all(len(frame.value) <= data.LIMIT for frame in at.dataframe)
