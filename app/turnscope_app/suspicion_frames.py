@@ -13,8 +13,8 @@ from turnscope_app.columns import Column, Kind, Row
 STEPS: Final[dict[str, str]] = {
     Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy "
     "gives a handle only to a request that continues the turn it came from: clients keep the history, reasoning "
-    "included, as it was sent, put what changes from turn to turn behind it, and take a new session id when they edit it. Empty the "
-    "prefill worker's cache afterwards.",
+    "included, as it was sent, put what changes from turn to turn behind it, and take a new session id when they "
+    "edit it. Empty the prefill worker's cache afterwards.",
     Suspicion.READ_AFTER_RELEASE: "Ask again before you rely on this answer. Then let the proxy pass "
     "`kv_transfer_params` on whole, with `remote_blocks_expiry_time`, keep handles for 5 s less than "
     "`decoder_kv_blocks_ttl`, and keep the hosts' clocks in step.",

@@ -97,7 +97,8 @@ UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, quantile_disc(pau
 FROM gaps GROUP BY filled
 UNION ALL BY NAME SELECT '{FATES}' AS what, {fate("kept", "kept")} AS fate, count(*) AS holds,
     count(lasted_ns) AS timed, sum(tokens)::BIGINT AS tokens, sum(bytes)::BIGINT AS bytes,
-    sum(tokens * (lasted_ns / 1e9)) AS token_seconds, sum(bytes * (lasted_ns / 1e9)) AS byte_seconds, quantile_disc(lasted_ns, 0.5) AS held_median_ns
+    sum(tokens * (lasted_ns / 1e9)) AS token_seconds, sum(bytes * (lasted_ns / 1e9)) AS byte_seconds,
+    quantile_disc(lasted_ns, 0.5) AS held_median_ns
 FROM kept GROUP BY fate
 UNION ALL BY NAME SELECT '{COURSE}' AS what, step * $step_ns AS at_ns, outcome, level_tokens, level_bytes
 FROM levels WHERE {shown}
