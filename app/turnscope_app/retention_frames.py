@@ -66,7 +66,7 @@ GAPS: Final = (
     Column("turns", "Turns that followed", "With a turn before them in their session.", Kind.COUNT),
     Column(
         "share",
-        "In time",
+        "Came in time",
         "Came before the time limit of the kept blocks: of those that had such blocks.",
         Kind.SHARE,
         110,

@@ -26,6 +26,14 @@ STEPS: Final[dict[str, str]] = {
     "that cannot read from each other, and set `kv_load_failure_policy` to `fail` until then.",
 }
 """What to do about each kind."""
+RUNBOOKS: Final[dict[str, str]] = {
+    Suspicion.KV_MISMATCH: "TurnscopeKvMismatch.md",
+    Suspicion.READ_AFTER_RELEASE: "TurnscopeReadAfterRelease.md",
+    Suspicion.STALE_HANDLE: "TurnscopeHandleReused.md",
+    Suspicion.DUPLICATE_HANDLE: "TurnscopeHandleReused.md",
+    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "TurnscopeAnsweredAfterFailedLoad.md",
+}
+"""Of the alert about each kind."""
 EVIDENCE: Final[dict[str, str]] = {
     MismatchEvidence.DIGESTS: "Known by digests of the tokens: the prompt differs from what was kept.",
     MismatchEvidence.LENGTHS: "Known by lengths: the prompt is shorter than what was kept for it.",
@@ -184,6 +192,11 @@ def _too_late(row: Row) -> list[tuple[str, str]]:
 def next_steps(row: Row) -> list[str]:
     """What to do about it, a paragraph a kind."""
     return [STEPS[kind] for kind in row["suspicions"] or [] if kind in STEPS]
+
+
+def runbooks(row: Row) -> list[str]:
+    """The runbooks for it, each once."""
+    return list(dict.fromkeys(RUNBOOKS[kind] for kind in row["suspicions"] or [] if kind in RUNBOOKS))
 
 
 def kinds(rows: list[dict[str, Any]]) -> list[str]:

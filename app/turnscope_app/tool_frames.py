@@ -138,13 +138,14 @@ EVALUATIONS: Final = (
 def cards(every: Row, tools: list[Row]) -> list[Card]:
     """What tools and tasks come to; ``every`` are all sessions together."""
     calls = sum(row["calls"] for row in tools)
+    unseen = not tools and not every["tool_wait_ns"] and every["unknown_ns"]
     errors = sum(row["errors"] for row in tools)
     inferred = every["tool_wait_inferred_ns"]
     measured = inferred is not None and inferred < (every["tool_wait_ns"] or 0)
     return [
         Card(
             "Waiting for tools",
-            text.share(every["tool_wait_ns"], every["wall_ns"]),
+            words.NOT_MEASURED if unseen else text.share(every["tool_wait_ns"], every["wall_ns"]),
             f"Share of session time (tool wait): {text.duration(every['tool_wait_ns'])}. "
             f"{text.share(inferred, every['tool_wait_ns'])} of it is told by the model calls around it.",
             words.Known.MEASURED if measured else words.Known.INFERRED,

@@ -101,8 +101,8 @@ def test_fetches_that_cost_time_stand_beside_those_that_saved_it(tmp_path: Path)
         worst, total = _paged(reader, reuse_queries.worst, EVERY)
     assert every["every"] is True
     assert (every["turns"], every["fetches"], every["fetched_tokens"], every["fetched_bytes"]) == (5, 3, 60, 6_000)
-    assert (every["judged"], every["gained"], every["gained_ns"]) == (3, 1, 5 * MS)
-    assert (every["lost"], every["lost_ns"], every["surely_lost"]) == (2, 7 * MS, 1)
+    assert (every["judged"], every["gained_fetches"], every["gained_ns"]) == (3, 1, 5 * MS)
+    assert (every["lost_fetches"], every["lost_ns"], every["surely_lost"]) == (2, 7 * MS, 1)
     assert (every["failed_reads"], every["wasted_turns"], every["wasted_bytes"]) == (1, 1, 900)
     assert (every["suspect_turns"], every["suspect_tokens"]) == (1, 7)
     assert [engine["prefill_engine"] for engine in engines] == [None]
@@ -115,9 +115,10 @@ def test_what_nobody_measured_is_missing_and_not_zero(tmp_path: Path) -> None:
         every = _asked(reader, reuse_queries.balance, EVERY)[0]
         assert _asked(reader, reuse_queries.avoidable, EVERY) == []
     assert every["judged"] == 0
-    assert {every[name] for name in ("gained", "gained_ns", "lost", "lost_ns", "wasted_bytes", "suspect_tokens")} == {
-        None
-    }
+    assert {
+        every[name]
+        for name in ("gained_fetches", "gained_ns", "lost_fetches", "lost_ns", "wasted_bytes", "suspect_tokens")
+    } == {None}
 
 
 @pytest.mark.parametrize(

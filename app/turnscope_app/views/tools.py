@@ -62,7 +62,7 @@ if course.empty:
     )
 else:
     st.altair_chart(tool_frames.waits(course), key="tools_waits")
-if len(rows) > 1:
+if any(row["application"] for row in rows):
     st.markdown("**By application and version**")
     tables.show(
         frames.of(rows, tool_frames.APPLICATIONS),
