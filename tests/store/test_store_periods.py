@@ -21,7 +21,7 @@ from turnscope.store import (
     tool_queries,
 )
 from turnscope.store.scope import Scope
-from turnscope.store.summaries import fresh
+from turnscope.store.summing import fresh
 
 MS = 1_000_000
 EVERY = Scope()
