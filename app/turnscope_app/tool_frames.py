@@ -100,10 +100,8 @@ APPLICATIONS: Final = (
     Column("failed", "Failed", "Tasks whose last turn, or span, ended in error.", Kind.COUNT),
     Column("abandoned", "Abandoned", "Tasks that were cancelled or left for another message.", Kind.COUNT),
     Column("unknown", "Outcome unknown", "Tasks that asked for a tool, and nothing came after.", Kind.COUNT),
-    Column(
-        "first_token_median_ns", "First token, median", "From the user's message on: what moves first.", Kind.SECONDS
-    ),
-    Column("first_token_p95_ns", "First token, 95 of 100", "95 of 100 came sooner.", Kind.SECONDS),
+    Column("first_token_median_ns", "First token, median", "From the user's message on: what moves first.", Kind.MS),
+    Column("first_token_p95_ns", "First token, 95 of 100", "95 of 100 came sooner.", Kind.MS),
     Column("latency_median_ns", "Whole task, median", "Of completed tasks: what the user waits for.", Kind.SECONDS),
     Column("latency_p95_ns", "Whole task, 95 of 100", "95 of 100 completed tasks took no longer.", Kind.SECONDS),
     Column(
@@ -190,6 +188,7 @@ def task_cards(every: Row) -> list[Card]:
     ]
 
 
+_TENS: Final = alt.Axis(values=[10**power for power in range(-3, 6)], format=",~r")
 _SHADES: Final = {"Whole task": colours.VIOLET, "First token": colours.BLUE}
 
 
@@ -213,7 +212,7 @@ def waits(frame: pd.DataFrame) -> alt.Chart:
         .mark_line(point=alt.OverlayMarkDef(size=45, filled=True), strokeWidth=2)
         .encode(
             x=period_charts.TIME,
-            y=alt.Y("seconds:Q", title="Seconds, median", scale=alt.Scale(type="log"), axis=alt.Axis(format=",~r")),
+            y=alt.Y("seconds:Q", title="Seconds, median", scale=alt.Scale(type="log"), axis=_TENS),
             color=period_charts.colour(_SHADES, [name for name in _SHADES if name in set(frame["what"])]),
             tooltip=[
                 alt.Tooltip("when:N", title="From"),

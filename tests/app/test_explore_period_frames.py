@@ -86,7 +86,7 @@ def test_a_path_of_a_newer_turnscope_is_drawn_as_unknown() -> None:
     assert dict(zip(frame["what"], frame["value"], strict=True)) == {"Partly there, partly fetched": 1, "Unknown": 5}
 
 
-def _gaps(*rows: tuple[str, int | None, int]) -> pa.Table:
+def _gaps(*rows: tuple[str | None, int | None, int]) -> pa.Table:
     """Of (filled, slot, turns): all in time."""
     base: dict[str, Any] = {"too_late": 0, "not_kept": 0, "no_limit": 0, "ttl_low_ns": HOUR, "ttl_high_ns": 2 * HOUR}
     return pa.Table.from_pylist(
@@ -108,7 +108,9 @@ def test_the_curve_says_which_share_had_come_by_the_end_of_each_slot() -> None:
 
 
 def test_all_pauses_together_stand_first() -> None:
-    rows = retention_frames.by_filling(_gaps(("unknown", None, 4), ("tool_wait", None, 2), ("tool_wait", 3, 2)))
+    rows = retention_frames.by_filling(
+        _gaps(("unknown", None, 4), ("tool_wait", None, 2), ("tool_wait", 3, 2), (None, None, 6))
+    )
     assert [(row["name"], row["turns"]) for row in rows] == [("All pauses", 6), ("A tool ran", 2), ("Unknown", 4)]
 
 

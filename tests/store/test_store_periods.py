@@ -184,7 +184,9 @@ def test_pauses_are_told_by_what_filled_them_and_held_against_the_limit(tmp_path
         "tool_wait": (1, 1, 0, 0, 0),
         "user_wait": (2, 0, 1, 1, 0),
         "unknown": (1, 1, 0, 0, 0),
+        None: (4, 2, 1, 1, 0),
     }
+    assert (whole[None]["median_ns"], whole[None]["p95_ns"]) == (20 * SECOND, 100 * SECOND)
     assert (whole["user_wait"]["median_ns"], whole["user_wait"]["p95_ns"]) == (30 * SECOND, 100 * SECOND)
     assert {row["ttl_high_ns"] for row in whole.values()} == {60 * SECOND}
     slots = {(row["filled"], row["slot"]) for row in gaps if row["slot"] is not None}
@@ -195,7 +197,7 @@ def test_pauses_are_told_by_what_filled_them_and_held_against_the_limit(tmp_path
 
 def test_a_hold_that_is_not_in_the_store_has_no_known_limit(tmp_path: Path) -> None:
     with _reader(tmp_path, _kept(1, 0, 10), _kept(2, 20, 30)) as reader:
-        (row, _) = _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.GAPS)
+        (row, *_) = _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.GAPS)
     assert (row["turns"], row["in_time"], row["too_late"], row["no_limit"]) == (1, 0, 0, 1)
 
 

@@ -34,9 +34,10 @@ def slot_begin_s(slot: int) -> float:
 def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple[str, Params]:
     """Rows of three kinds, told apart by ``what``.
 
-    ``gaps``: pauses between turns and the next of their sessions, per ``filled`` and ``slot`` (``slot_begin_s``), and
-    where ``slot`` is NULL per ``filled`` as a whole. Of the ``turns`` that were followed, how many were so before the
-    kept blocks' time limit (``in_time``), after it, where nothing was kept, and where no limit is known.
+    ``gaps``: pauses between turns and the next of their sessions, per ``filled`` and ``slot`` (``slot_begin_s``), where
+    ``slot`` is NULL per ``filled`` as a whole, and over all where that is NULL too. Of the ``turns`` that were followed,
+    how many were so before the kept blocks' time limit (``in_time``), after it, where nothing was kept, and where no
+    limit is known.
 
     ``fates``: per ``fate``, holds, the tokens and bytes that they kept, and those times the seconds for which they did.
 
@@ -92,9 +93,8 @@ reaching AS MATERIALIZED (
         coalesce(outcome, 'held') AS outcome, tokens, bytes FROM joined WHERE {" AND ".join(reaching)}),
 {_COURSE}
 SELECT '{GAPS}' AS what, filled, slot, {_COUNTED} FROM gaps GROUP BY filled, slot
-UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, quantile_disc(pause_ns, 0.5) AS median_ns,
-    quantile_disc(pause_ns, 0.95) AS p95_ns, min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns
-FROM gaps GROUP BY filled
+UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, {_SPREAD} FROM gaps GROUP BY filled
+UNION ALL BY NAME SELECT '{GAPS}' AS what, {_COUNTED}, {_SPREAD} FROM gaps HAVING count(*) > 0
 UNION ALL BY NAME SELECT '{FATES}' AS what, {fate("kept", "kept")} AS fate, count(*) AS holds,
     count(lasted_ns) AS timed, sum(tokens)::BIGINT AS tokens, sum(bytes)::BIGINT AS bytes,
     sum(tokens * (lasted_ns / 1e9)) AS token_seconds, sum(bytes * (lasted_ns / 1e9)) AS byte_seconds,
@@ -109,6 +109,8 @@ ORDER BY what, filled NULLS FIRST, slot NULLS FIRST, holds DESC, fate, at_ns, ou
 _COUNTED: Final = """count(*) AS turns, count_if(coalesce(pause_ns <= ttl_ns, false))::BIGINT AS in_time,
     count_if(coalesce(pause_ns > ttl_ns, false))::BIGINT AS too_late, count_if(NOT kept)::BIGINT AS not_kept,
     count_if(kept AND ttl_ns IS NULL)::BIGINT AS no_limit"""
+_SPREAD: Final = """quantile_disc(pause_ns, 0.5) AS median_ns, quantile_disc(pause_ns, 0.95) AS p95_ns,
+    min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns"""
 _COURSE: Final = """changes AS (
     SELECT moment // $step_ns AS step, outcome, sum(tokens) AS tokens, sum(bytes) AS bytes,
         sum(tokens * rest) AS tokens_in, sum(bytes * rest) AS bytes_in
