@@ -34,10 +34,10 @@ def slot_begin_s(slot: int) -> float:
 def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple[str, Params]:
     """Rows of three kinds, told apart by ``what``.
 
-    ``gaps``: pauses between turns and the next of their sessions, per ``filled`` and ``slot`` (``slot_begin_s``), where
-    ``slot`` is NULL per ``filled`` as a whole, and over all where that is NULL too. Of the ``turns`` that were
-    followed, how many were so before the kept blocks' time limit (``in_time``), after it, where nothing was kept, and where no
-    limit is known.
+    ``gaps``: pauses between turns and the next of their sessions, per ``filled`` and ``slot`` (``slot_begin_s``);
+    where ``slot`` is NULL per ``filled`` as a whole, and over all where that is NULL too. Of the ``turns`` that were
+    followed, how many were so before the kept blocks' time limit (``in_time``), after it, where nothing was kept, and
+    where no limit is known.
 
     ``fates``: per ``fate``, holds, the tokens and bytes that they kept, and those times the seconds for which they did.
 
