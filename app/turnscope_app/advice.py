@@ -17,6 +17,8 @@ class Advice(NamedTuple):
     title: str
     why: Callable[[Figures], str]
     step: str
+    page: str
+    """Where it begins: one of ``views``."""
 
 
 def _most(figures: Figures) -> str:
@@ -31,6 +33,7 @@ ADVICE: Final[dict[Verdict, Advice]] = {
         lambda _: "In this period no session ended.",
         "Choose a longer period. If there is none at all, let clients send a session id, and ask `turnscope doctor` "
         "what is missing.",
+        "about",
     ),
     Verdict.ANSWERS_IN_DOUBT: Advice(
         "Some answers may be wrong",
@@ -40,16 +43,19 @@ ADVICE: Final[dict[Verdict, Advice]] = {
         ),
         "Open one of them below and read its evidence. Until it is explained, switch fetching back off on the engines "
         "concerned: a slow answer is better than a wrong one.",
+        "suspicions",
     ),
     Verdict.NOT_ANSWERED: Advice(
         "Turns are not answered",
         lambda f: f"{text.turns(f.failed_turns)} of {text.count(f.turns)} failed, were broken off or stand still.",
         "Open the worst session below: each turn says where it ended and why.",
+        "sessions",
     ),
     Verdict.NOTHING_TIMED: Advice(
         "No time was measured",
         lambda _: "Sessions were seen, and none of their time but waits for people.",
         "See on the last page which hooks report.",
+        "about",
     ),
     Verdict.MOSTLY_UNKNOWN: Advice(
         "Most of the time is unknown",
@@ -59,6 +65,7 @@ ADVICE: Final[dict[Verdict, Advice]] = {
         ),
         "Start the proxy with `turnscope run`, which tells waits for tools from waits for people; send spans of the "
         "agent, which measure both.",
+        "about",
     ),
     Verdict.REUSE_WOULD_HELP: Advice(
         "Reuse would help",
@@ -72,39 +79,49 @@ ADVICE: Final[dict[Verdict, Advice]] = {
             )
         ),
         "Remove what is most often in the way.",
+        "reuse",
     ),
     Verdict.TOOLS: Advice(
-        "Tools are where the time goes", _most, "Make the slowest tools faster, or let them run at the same time."
+        "Tools are where the time goes",
+        _most,
+        "Make the slowest tools faster, or let them run at the same time.",
+        "tools",
     ),
     Verdict.OUTSIDE_THE_MODEL: Advice(
         "Most of the time is outside the model",
         _most,
         "Send the agent's spans here: four lines, below the bar, separate the two.",
+        "tools",
     ),
     Verdict.APPLICATION: Advice(
         "The application itself takes the time",
         _most,
         "Profile the agent's own program between its model calls; open the slow session to see when.",
+        "tools",
     ),
     Verdict.WAITING_FOR_ENGINES: Advice(
         "Requests wait for engines",
         lambda f: f"{_most(f)} More of that is queues and transfers than computing.",
         "Add prefill capacity, or spread the load: the first-token parts of a session's turns show where they wait.",
+        "sessions",
     ),
     Verdict.READING_PROMPTS: Advice(
         "Reading prompts takes the time",
         lambda f: f"{_most(f)} It is mostly computing.",
         "Shorten what agents send, or add prefill capacity.",
+        "reuse",
     ),
     Verdict.WRITING_ANSWERS: Advice(
         "Writing answers takes the time",
         _most,
         "Let answers be shorter, or use a faster model or decode engine. Reuse does not touch this.",
+        "sessions",
     ),
     Verdict.LARGEST_UNKNOWN: Advice(
         "The largest part is unknown",
         _most,
         "Send spans of the agent: they tell what happens between model calls.",
+        "about",
     ),
 }
 """Of every verdict. A test compares them."""

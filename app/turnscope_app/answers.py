@@ -39,12 +39,8 @@ def time(figures: Figures) -> str:
         if number and ns < _SMALL * figures.wall_ns:
             continue
         word = part_word(part, figures)
-        name = f"{word.plain[0].lower()}{word.plain[1:]}"
-        said.append(
-            f"**{text.share(ns, figures.wall_ns)} {name}**"
-            if not number
-            else f"{text.share(ns, figures.wall_ns)} {name}"
-        )
+        named = f"{text.share(ns, figures.wall_ns)} {text.uncapitalised(word.plain)}"
+        said.append(named if number else f"**{named}**")
     some = f" {text.share(figures.inferred_ns, figures.wall_ns)} of it is inferred." if figures.inferred_ns else ""
     return f"{text.duration(figures.wall_ns)} of session time: {', '.join(said)}.{some}"
 
@@ -62,11 +58,17 @@ def repeated(figures: Figures) -> str:
     whole = figures.prompt_tokens or 0
     if not tokens:
         return f"**No input was read twice** where it could be judged ({_judged(figures)})."
+    some = "At least " if figures.unjudged_turns else ""
+    said = (
+        f"**{some}{text.share(tokens, whole)} of the input was read again** although it had been read before "
+        f"({tokens:,} tokens, recomputed)"
+    )
     took = figures.free_ns
+    if not took:
+        return f"{said}. What that cost is unknown: no engine was measured often enough."
     return (
-        f"**{text.share(tokens, whole)} of the input was read again** although it had been read before "
-        f"({tokens:,} tokens, recomputed): that took {text.share(took, figures.wall_ns)} of session time, of which "
-        f"fetching it back could have saved {text.share(figures.fetched_ns or 0, took)}."
+        f"{said}: that took {text.share(took, figures.wall_ns)} of session time, of which fetching it back could have "
+        f"saved {text.share(figures.fetched_ns or 0, took)}."
     )
 
 
@@ -116,11 +118,10 @@ def reuse_answer(figures: Figures) -> Answer:
                 f"It would save up to {100 * high:.0f} % of the time in which agents work, and perhaps nothing.",
             )
         case Reuse.WOULD_NOT:
-            most = largest(figures)
-            reason = (
-                "" if most is Part.INPUT_PROCESSING else f" Most goes into {where(figures)}, which no reuse shortens."
-            )
-            return Answer("Hardly", "gray", f"It would save less than 3 % of the time in which agents work.{reason}")
+            why = "It would save less than 3 % of the time in which agents work."
+            if largest(figures) is not Part.INPUT_PROCESSING:
+                why += f" Most of it goes into {where(figures)}, which no reuse shortens."
+            return Answer("Hardly", "gray", why)
         case _:
             return Answer("Unknown", "gray", f"Too little is known: {_judged(figures)}.")
 
@@ -130,7 +131,7 @@ def where(figures: Figures) -> str:
     word = part_word(largest(figures), figures)
     if word is NOT_SEPARATED:
         return "tools or the application's own program, which are not told apart"
-    return f"{word.plain[0].lower()}{word.plain[1:]}"
+    return text.uncapitalised(word.plain)
 
 
 TELLING: Final = {

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from turnscope.measures import verdict
 from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store.totals import Totals
@@ -92,6 +93,7 @@ def _known(part: Part, figures: Figures) -> str:
 
 def reuse(figures: Figures) -> list[Card]:
     """What is known of a period's reuse."""
+    spared = None if verdict.reuse(figures) is verdict.Reuse.UNKNOWN else figures.fetched_ns
     return [
         Card(
             "Input reused",
@@ -106,7 +108,9 @@ def reuse(figures: Figures) -> list[Card]:
         ),
         Card(
             "Saved at best",
-            text.share(figures.fetched_ns, figures.wall_ns),
+            text.share(
+                None if verdict.reuse(figures) is verdict.Reuse.UNKNOWN else figures.fetched_ns, figures.wall_ns
+            ),
             "How much shorter all sessions would be, had what was computed again been fetched back: between "
             f"{text.duration(figures.fetched_low_ns)} and {text.duration(figures.fetched_high_ns)}. Judged for "
             f"{figures.judged_turns:,} of {text.turns(figures.turns)}.",

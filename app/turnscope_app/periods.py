@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
+from turnscope.model import Period
+
 _HOUR: Final = 3_600_000_000_000
 ALL: Final = "All"
 PERIODS: Final[dict[str, int]] = {
@@ -31,6 +35,4 @@ def before(name: str, period: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, A
     """The period before, as long; None before all."""
     if name not in PERIODS:
         return None
-    fields = dict(period)
-    since = fields["since_ns"]
-    return tuple(sorted({**fields, "since_ns": 2 * since - fields["until_ns"], "until_ns": since}.items()))
+    return tuple(sorted(msgspec.structs.asdict(Period(**dict(period)).before()).items()))

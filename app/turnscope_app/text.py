@@ -137,6 +137,11 @@ def _spelled(char: str) -> str:
     return char
 
 
+def uncapitalised(text: str) -> str:
+    """For use within a sentence."""
+    return f"{text[:1].lower()}{text[1:]}"
+
+
 def escaped(text: str) -> str:
     """``text`` for a place that renders Markdown: every character that could mean something is escaped."""
     return "".join(f"\\{c}" if c in "\\`*_{}[]()<>#+-.!|$~:&@" else c for c in text)

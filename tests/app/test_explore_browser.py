@@ -210,7 +210,7 @@ def test_every_page_is_drawn_in_light_and_dark(browser: Browser, address: str, s
         visit.shoot(f"{name}-{scheme}")
         assert visit.page.locator("[data-testid=stException]").count() == 0
         charts = visit.page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").count()
-        assert (charts > 0) == (path == "/" or path.startswith("/session?"))
+        assert (charts > 0) == (path == "/" or path.startswith("/session?id="))
 
 
 _CUT = """() => {
@@ -248,7 +248,8 @@ def test_no_card_and_no_sentence_is_cut_at_any_width(browser: Browser, address: 
         visit.settle()
         for expander in visit.page.locator("[data-testid=stExpander]").all():
             expander.locator("summary").click()
-            expander.locator("table, code, [data-testid=stVegaLiteChart], [data-testid=stAlert]").first.wait_for()
+            held = "table, code, input, [data-testid=stVegaLiteChart], [data-testid=stAlert]"
+            expander.locator(held).first.wait_for()
         visit.shoot(f"{name}-{width}")
         assert visit.page.evaluate(_CUT) == [], (name, width)
         assert visit.page.locator("[data-testid=stMetric], [data-testid=stTable]").count() > 3

@@ -14,9 +14,10 @@ from tests.app import sample
 from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
 from turnscope.store import StoreReader
+from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import read
-from turnscope_app import cards, charts, columns, fields, frames, stories, words
+from turnscope_app import about_frames, cards, charts, columns, fields, frames, stories, words
 
 MS = 1_000_000
 
@@ -39,6 +40,10 @@ def _turns(tmp_path: Path, *rows: Turn | HoldRecord) -> tuple[pa.Table, pa.Table
         reader.close()
 
 
+def _listed(reader: StoreReader) -> pa.Table:
+    return reader.listed(fresh=fresh(reader, NOON, 100)[0]).table
+
+
 def _row(**changes: Any) -> dict[str, Any]:
     base: dict[str, Any] = dict.fromkeys(Turn.__struct_fields__)
     base |= {"suspicions": [], "status": "ok", "reason": "none", "hold_seen": False, "hold_fate": None}
@@ -48,7 +53,7 @@ def _row(**changes: Any) -> dict[str, Any]:
 
 def test_every_column_of_a_frame_has_a_heading_and_a_help(reader: StoreReader) -> None:
     made = (
-        (columns.SESSIONS, frames.sessions(reader.sessions().table)),
+        (columns.SESSIONS, frames.sessions(_listed(reader))),
         (fields.TURNS, frames.turns(reader.turns("coding-agent-7f3a").table.to_pylist(), list(range(1, 7)))),
     )
     for shown, frame in made:
@@ -76,7 +81,7 @@ def test_every_field_of_a_turn_is_shown_or_says_why_not(reader: StoreReader) -> 
 
 
 def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
-    frame = frames.sessions(reader.sessions().table).set_index("session")
+    frame = frames.sessions(_listed(reader)).set_index("session")
     row = frame.loc["support-chat-4711"]
     assert (row["turns"], row["prompt_tokens"], row["fetched_tokens"]) == (4, 4682, 2999)
     assert row["reused"] == pytest.approx(100 * 2999 / 4682)
@@ -191,7 +196,7 @@ def test_the_vocabulary_lists_every_word_the_frequent_first() -> None:
 
 def test_coverage_says_why_turns_lack_a_measurement_only_where_some_do() -> None:
     def row(**sums: int) -> list[str]:
-        frame = frames.coverage(Totals(turns=4, **sums), Counts()).set_index("What")
+        frame = about_frames.coverage(Totals(turns=4, **sums), Counts()).set_index("What")
         return frame.loc["Computed tokens split into again and new"].tolist()
 
     nothing, some, everything = row(), row(split_turns=3), row(split_turns=4)
@@ -202,7 +207,7 @@ def test_coverage_says_why_turns_lack_a_measurement_only_where_some_do() -> None
 
 
 def test_coverage_of_an_empty_store_has_no_shares() -> None:
-    assert set(frames.coverage(Totals(), Counts())["Turns that have it"]) == {"0"}
+    assert set(about_frames.coverage(Totals(), Counts())["Turns that have it"]) == {"0"}
 
 
 # --- cards ----------------------------------------------------------------------------------------

@@ -129,9 +129,9 @@ def test_the_period_and_the_application_narrow_the_answer_and_are_in_the_link(
 
 def test_a_period_is_compared_with_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slower = session(2, 1.5, task_latency_median_ns=40 * SECOND)
-    at = opened("home", filled(tmp_path, session(1, 0.7), slower), monkeypatch, home_period="Last hour")
-    assert "No session ended in the period before" not in said(at)
-    at = opened("home", filled(tmp_path / "b", session(1, 0), slower), monkeypatch, home_period="Last hour")
+    alone = opened("home", filled(tmp_path / "alone", slower), monkeypatch, home_period="Last hour")
+    assert "No session ended in the period before" in said(alone)
+    at = opened("home", filled(tmp_path / "both", session(1, 0), slower), monkeypatch, home_period="Last hour")
     changes = {metric.label: metric.delta for metric in at.metric if metric.delta}
     assert changes["Whole task, median"] == "+100 %"
     assert changes["Sessions"] == "no change"

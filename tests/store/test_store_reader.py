@@ -12,8 +12,11 @@ import pytest
 from tests.store.rows import NOON, SECOND, fill, hold, parquet_files, read_turns, turn, writer
 from turnscope.model import Turn
 from turnscope.store import StoreBroken, StoreMissing, StoreReader
-from turnscope.store.queries import SessionFilter, SessionSort
+from turnscope.store.queries import SessionFilter
+from turnscope.store.reader import Page
 from turnscope.store.schema import TURNS
+from turnscope.store.session_queries import SummaryFilter, SummarySort
+from turnscope.store.summing import fresh
 
 MS = 1_000_000
 
@@ -42,8 +45,12 @@ def reader(tmp_path: Path) -> Iterator[StoreReader]:
     reader.close()
 
 
-def _ids(reader: StoreReader, where: SessionFilter, **more: Any) -> list[str]:
-    found: list[str] = reader.sessions(where, **more).table["session_id"].to_pylist()
+def _listed(reader: StoreReader, where: SummaryFilter | None = None, **more: Any) -> Page:
+    return reader.listed(where or SummaryFilter(), fresh=fresh(reader, NOON, 100)[0], **more)
+
+
+def _ids(reader: StoreReader, where: SummaryFilter | None = None, **more: Any) -> list[str]:
+    found: list[str] = _listed(reader, where, **more).table["session_id"].to_pylist()
     return found
 
 
@@ -78,7 +85,7 @@ def test_a_session_is_summed_from_its_turns(reader: StoreReader) -> None:
 def test_of_reasons_equally_often_in_the_way_the_first_is_named(tmp_path: Path) -> None:
     fill(tmp_path, *(turn(n, reason=reason) for n, reason in enumerate(("stuck", "other", "stuck", "other", "none"))))
     reader = StoreReader(str(tmp_path))
-    assert {reader.sessions().table["main_reason"][0].as_py() for _ in range(5)} == {"stuck"}
+    assert {(reader.session("s1") or {})["main_reason"] for _ in range(5)} == {"stuck"}
     reader.close()
 
 
@@ -91,8 +98,10 @@ def test_nothing_is_in_the_way_of_a_session_whose_reasons_are_as_they_should_be(
         *(turn(20 + n, session_id="late", reason=r) for n, r in enumerate((*fine, "unknown", "declined_expired"))),
     )
     reader = StoreReader(str(tmp_path))
-    table = reader.sessions().table
-    assert dict(zip(table["session_id"].to_pylist(), table["main_reason"].to_pylist(), strict=True)) == {
+    table = _listed(reader).table
+    listed = dict(zip(table["session_id"].to_pylist(), table["main_reason"].to_pylist(), strict=True))
+    assert listed == {name: (reader.session(name) or {})["main_reason"] for name in listed}
+    assert listed == {
         "fine": None,
         "unsure": "unknown",
         "late": "declined_expired",
@@ -123,17 +132,11 @@ def test_what_no_turn_measured_is_absent_and_not_zero(reader: StoreReader) -> No
 
 
 def test_turns_without_a_session_id_are_no_session(reader: StoreReader) -> None:
-    assert reader.sessions().total == reader.totals().sessions == 2
+    assert _listed(reader).total == reader.totals().sessions == 2
     (row,) = reader.unattributed().to_pylist()
     assert (row["session_id"], row["turns"], row["prompt_tokens"]) == (None, 2, 110)
     assert reader.session(None) == row
     assert reader.turns(None).total == 2
-
-
-def test_turns_without_a_session_id_are_filtered_like_a_session(reader: StoreReader) -> None:
-    assert reader.unattributed(SessionFilter(reason="no_session_id")).num_rows == 1
-    assert reader.unattributed(SessionFilter(reason="stuck")).num_rows == 0
-    assert reader.unattributed(SessionFilter(text="a")).num_rows == 0
 
 
 def test_an_unknown_session_is_none_and_has_no_turns(reader: StoreReader) -> None:
@@ -142,48 +145,44 @@ def test_an_unknown_session_is_none_and_has_no_turns(reader: StoreReader) -> Non
 
 
 def test_sessions_come_latest_first_unless_asked_otherwise(reader: StoreReader) -> None:
-    assert _ids(reader, SessionFilter()) == ["b", "a"]
-    assert _ids(reader, SessionFilter(), sort=SessionSort.FIRST, descending=False) == ["a", "b"]
-    assert _ids(reader, SessionFilter(), sort=SessionSort.FETCHED) == ["a", "b"]
-
-
-@pytest.mark.parametrize("sort", list(SessionSort))
-def test_every_sort_order_works(reader: StoreReader, sort: SessionSort) -> None:
-    assert reader.sessions(sort=sort).total == 2
+    assert _ids(reader) == ["b", "a"]
+    assert _ids(reader, sort=SummarySort.FIRST, descending=False) == ["a", "b"]
+    assert _ids(reader, sort=SummarySort.FETCHED) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("where", "found"),
     [
-        (SessionFilter(text="A"), ["a"]),
-        (SessionFilter(text="%"), []),
-        (SessionFilter(model="m2"), ["b"]),
-        (SessionFilter(engine="p0"), ["b", "a"]),
-        (SessionFilter(path="recompute"), ["a"]),
-        (SessionFilter(reason="stuck"), ["b"]),
-        (SessionFilter(suspicion="kv_mismatch"), ["a"]),
-        (SessionFilter(suspicious=True), ["a"]),
-        (SessionFilter(failed=True), ["b"]),
-        (SessionFilter(since_ns=NOON + 3 * SECOND), ["b"]),
-        (SessionFilter(until_ns=NOON + 3 * SECOND), ["a"]),
-        (SessionFilter(engine="p0", path="reverse_fetch"), []),
-        (SessionFilter(engine="p1", path="reverse_fetch"), ["a"]),
-        (SessionFilter(text="'; DROP TABLE empty_turns; --"), []),
+        (SummaryFilter(text="A"), ["a"]),
+        (SummaryFilter(text="%"), []),
+        (SummaryFilter(model="m2"), ["b"]),
+        (SummaryFilter(engine="p0"), ["b", "a"]),
+        (SummaryFilter(path="recompute"), ["a"]),
+        (SummaryFilter(reason="stuck"), ["b"]),
+        (SummaryFilter(suspicion="kv_mismatch"), ["a"]),
+        (SummaryFilter(suspicious=True), ["a"]),
+        (SummaryFilter(failed=True), ["b"]),
+        (SummaryFilter(errors=True), ["b"]),
+        (SummaryFilter(longer_ns=SECOND), ["a"]),
+        (SummaryFilter(since_ns=NOON + 3 * SECOND + 1), ["b"]),
+        (SummaryFilter(until_ns=NOON + 3 * SECOND), ["a"]),
+        (SummaryFilter(engine="p0", path="reverse_fetch"), ["a"]),
+        (SummaryFilter(turn=SessionFilter(engine="p0", path="reverse_fetch")), []),
+        (SummaryFilter(turn=SessionFilter(engine="p1", path="reverse_fetch")), ["a"]),
+        (SummaryFilter(text="'; DROP TABLE empty_turns; --"), []),
     ],
 )
-def test_filters_keep_sessions_with_a_turn_that_meets_all(
-    reader: StoreReader, where: SessionFilter, found: list[str]
-) -> None:
-    page = reader.sessions(where)
+def test_filters_keep_sessions_that_meet_all(reader: StoreReader, where: SummaryFilter, found: list[str]) -> None:
+    page = _listed(reader, where)
     assert (page.table["session_id"].to_pylist(), page.total) == (found, len(found))
 
 
 def test_a_filtered_session_still_counts_all_its_turns(reader: StoreReader) -> None:
-    assert reader.sessions(SessionFilter(engine="p1")).table["turns"].to_pylist() == [2]
+    assert _listed(reader, SummaryFilter(engine="p1")).table["turns"].to_pylist() == [2]
 
 
 def test_a_page_has_its_rows_and_the_true_total(reader: StoreReader) -> None:
-    page = reader.sessions(limit=1, offset=1)
+    page = _listed(reader, limit=1, offset=1)
     assert (page.table["session_id"].to_pylist(), page.total) == (["a"], 2)
     turns = reader.turns("a", limit=1, offset=1)
     assert (turns.table["turn_id"].to_pylist(), turns.total) == ([f"{2:032x}"], 2)
@@ -219,24 +218,19 @@ def test_counts_cover_the_whole_store(reader: StoreReader) -> None:
     assert (counts.holds, counts.leases, counts.by_hold_fate) == (3, 1, {"held": 1, "read": 1, "ttl": 1})
 
 
-def test_choices_are_what_occurs(reader: StoreReader) -> None:
-    assert reader.choices() == {"model": ["m1", "m2"], "engine": ["p0", "p1"]}
-
-
 def test_a_revision_can_move_a_turn_into_a_session(tmp_path: Path) -> None:
     fill(tmp_path, turn(1, session_id=None))
     fill(tmp_path, turn(1, session_id="found", revision=2))
     reader = StoreReader(str(tmp_path))
-    assert (reader.turns(None).total, reader.turns("found").total, reader.sessions().total) == (0, 1, 1)
+    assert (reader.turns(None).total, reader.turns("found").total, _listed(reader).total) == (0, 1, 1)
     reader.close()
 
 
 def test_turns_chained_by_their_handles_are_a_session_of_their_own(tmp_path: Path) -> None:
     fill(tmp_path, turn(1, session_id="chain-1", session_source="chained"), turn(2, session_id=None))
     reader = StoreReader(str(tmp_path))
-    assert reader.sessions().table.select(["session_id", "session_source"]).to_pylist() == [
-        {"session_id": "chain-1", "session_source": "chained"},
-    ]
+    assert _ids(reader) == ["chain-1"]
+    assert (reader.session("chain-1") or {})["session_source"] == "chained"
     assert reader.unattributed()["turns"].to_pylist() == [1]
     reader.close()
 
@@ -246,7 +240,7 @@ def test_any_session_id_is_only_a_value(tmp_path: Path, session_id: str) -> None
     fill(tmp_path, turn(1, session_id=session_id), turn(2, session_id="other"))
     reader = StoreReader(str(tmp_path))
     assert reader.turns(session_id).total == 1
-    assert reader.sessions(SessionFilter(text=session_id)).table["session_id"].to_pylist() == [session_id]
+    assert _ids(reader, SummaryFilter(text=session_id)) == [session_id]
     reader.close()
 
 
@@ -289,7 +283,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / only).write_bytes(content)
     reader = StoreReader(str(tmp_path))
     with pytest.raises(StoreBroken, match=r"A file of the store .* cannot be read .*-w1\.parquet"):
-        reader.sessions()
+        reader.totals()
     reader.close()
 
 

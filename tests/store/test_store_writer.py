@@ -291,7 +291,7 @@ def test_a_broken_manifest_stops_the_writer_before_it_writes(tmp_path: Path) -> 
 def test_an_opened_store_is_empty_not_missing(tmp_path: Path) -> None:
     out = writer(tmp_path / "new" / "deep")
     reader = StoreReader(str(tmp_path / "new" / "deep"))
-    assert (reader.sessions().total, reader.totals().turns) == (0, 0)
+    assert (reader.recent_turns().total, reader.totals().turns) == (0, 0)
     reader.close()
     out.close()
     out.close()

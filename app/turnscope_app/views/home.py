@@ -88,6 +88,7 @@ with left, st.container(border=True, height="stretch", key="home_verdict"):
         said, (owner, colour) = advice.ADVICE[rule.verdict], advice.OWNERS[rule.owner]
         st.markdown(f"**{number + 1}. {said.title}** :{colour}-badge[{owner}]")
         st.markdown(f"{said.why(figures)} *{said.step}*")
+        st.page_link(f"views/{said.page}.py", label="Begin there", icon=":material/arrow_forward:")
 with right, st.container(border=True, height="stretch", key="home_reuse"):
     answer = answers.reuse_answer(figures)
     st.subheader("Would reuse help?", anchor=False)

@@ -95,8 +95,9 @@ def by_application(src: Sources, period: Period) -> tuple[str, Params]:
 
 
 def telling(src: Sources, period: Period) -> tuple[str, Params]:
-    """At most three whole summaries, each with ``what`` it is: the ``typical`` one, whose working time is the median,
-    the ``slow`` one, which worked longest, and the ``worst``, with most turns that may be wrong, else most errors."""
+    """At most three summaries without their tasks, each with ``what`` it is: the ``typical`` one, whose working time is
+    the median, the ``slow`` one, which worked longest, and the ``worst``, with most turns that may be wrong, else most
+    errors."""
     found, params = _of(src, period)
     order = {
         "typical": f"WHERE {_WORKING} >= (SELECT quantile_disc({_WORKING}, 0.5) FROM found) ORDER BY {_WORKING}",
@@ -111,7 +112,7 @@ def telling(src: Sources, period: Period) -> tuple[str, Params]:
     )
     return (
         f"WITH found AS MATERIALIZED {found}, picked AS MATERIALIZED ({picked}) "
-        f"SELECT what, {SESSIONS.columns('s.')} FROM picked p JOIN {whole} s ON s.session_id = p.session_id"
+        f"SELECT what, s.* EXCLUDE (filename, tasks) FROM picked p JOIN {whole} s ON s.session_id = p.session_id"
     ), params
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -12,21 +11,6 @@ from turnscope.semconv import Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, PROCESSES, SESSIONS, SPANS, TURNS
 from turnscope.store.sql import newest, newest_of_few, rows
-
-
-class SessionSort(StrEnum):
-    """What sessions can be ordered by: columns of the sessions page."""
-
-    LAST = "last_ns"
-    FIRST = "first_ns"
-    TURNS = "turns"
-    PROMPT = "prompt_tokens"
-    FETCHED = "fetched_tokens"
-    COMPUTED = "computed_tokens"
-    BYTES = "fetched_bytes"
-    TTFT = "ttft_median_ns"
-    SUSPICIOUS = "suspicious_turns"
-    FAILED = "failed_turns"
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,29 +129,6 @@ def sources(files: dict[str, list[str]], *, fresh: bool = False) -> Sources:
     return Sources(**found)
 
 
-def sessions(src: Sources, where: SessionFilter, sort: SessionSort, *, descending: bool) -> tuple[str, Params]:
-    """The sessions page, with the number of all matching sessions in ``total`` on every row."""
-    having, params = _having(where)
-    order = f"{sort.value} {'DESC' if descending else 'ASC'} NULLS LAST, session_id NULLS LAST"
-    return (
-        f"SELECT *, count(*) OVER () AS total FROM (SELECT {_SESSION_COLUMNS} "
-        f"FROM {newest(TURNS, src.turns, TURNS_NEED)} WHERE {SESSION} IS NOT NULL GROUP BY {SESSION} {having}) "
-        f"ORDER BY {order} LIMIT $limit OFFSET $offset"
-    ), params
-
-
-def unattributed(src: Sources, where: SessionFilter) -> tuple[str, Params]:
-    """The turns without a session id summed like a session, or no row if none of them meets ``where``."""
-    having, params = _having(where)
-    turns, _ = _turns_of(src, None)
-    return f"SELECT {_SESSION_COLUMNS} FROM {turns} GROUP BY {SESSION} {having}", params
-
-
-def _having(where: SessionFilter) -> tuple[str, Params]:
-    tests, params = turn_tests(where)
-    return f"HAVING count_if({tests}) > 0" if tests else "", params
-
-
 def turn_tests(where: SessionFilter) -> tuple[str, Params]:
     """What a turn has to meet, as a condition on a row; empty where nothing is asked."""
     given = {name: v for name in _TURN_TEST if (v := getattr(where, name)) is not None}
@@ -190,7 +151,7 @@ def _turns_of(src: Sources, session_id: str | None) -> tuple[str, Params]:
 
 
 def session(src: Sources, session_id: str | None) -> tuple[str, Params]:
-    """One row of the sessions page, or none."""
+    """One session's turns summed into one row, or none (None: the turns without an id)."""
     turns, params = _turns_of(src, session_id)
     return f"SELECT {_SESSION_COLUMNS} FROM {turns} GROUP BY {SESSION}", params
 
@@ -272,12 +233,3 @@ def run_turns(src: Sources, run: str) -> tuple[str, Params]:
 def runs(src: Sources) -> tuple[str, Params]:
     """The names of the imported runs, sorted."""
     return f"SELECT DISTINCT run FROM {src.turns} WHERE run IS NOT NULL ORDER BY run", {}
-
-
-def choices(src: Sources) -> tuple[str, Params]:
-    """Models and engines that occur, sorted: ``(kind, value)`` rows."""
-    parts = [
-        f"SELECT '{kind}' AS kind, {column} AS value FROM {src.turns} WHERE {column} IS NOT NULL"
-        for kind, column in (("model", "model"), ("engine", "prefill_engine"), ("engine", "decode_engine"))
-    ]
-    return f"SELECT DISTINCT kind, value FROM ({' UNION ALL '.join(parts)}) ORDER BY kind, value", {}

@@ -15,7 +15,7 @@ from turnscope.store import manifest, overview, queries, session_queries, sql, t
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File
-from turnscope.store.queries import Params, SessionFilter, SessionSort, Sources
+from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
 from turnscope.store.scope import Scope
 from turnscope.store.session_queries import Latency, SessionSums, Size, SummaryFilter, SummarySort
@@ -76,25 +76,12 @@ class StoreReader:
         """A part of it, of a question that takes ``$limit`` and ``$offset`` and has ``total``."""
         return self._page(query, limit, offset, _newer(fresh))
 
-    def sessions(
-        self,
-        where: SessionFilter = SessionFilter(),  # noqa: B008 - frozen
-        *,
-        sort: SessionSort = SessionSort.LAST,
-        descending: bool = True,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> Page:
-        """One row a session. Turns without a session id are none: see ``unattributed``."""
-        return self._page(lambda s: queries.sessions(s, where, sort, descending=descending), limit, offset)
-
-    def unattributed(self, where: SessionFilter = SessionFilter()) -> pa.Table:  # noqa: B008 - frozen
-        """Turns without a session id summed into one row with the columns of ``sessions``; no row if none meets
-        ``where``."""
-        return self._ask(lambda s: queries.unattributed(s, where))
+    def unattributed(self) -> pa.Table:
+        """The turns without a session id as ``session`` sums one up; no row if there are none."""
+        return self._ask(lambda s: queries.session(s, None))
 
     def session(self, session_id: str | None) -> dict[str, Any] | None:
-        """The row of ``sessions`` for one session (None: the turns without an id), or None if it has no turns."""
+        """One session's turns summed (None: those of the turns without an id), or None if it has no turns."""
         found = self._ask(lambda s: queries.session(s, session_id)).to_pylist()
         return found[0] if found else None
 
@@ -246,13 +233,6 @@ class StoreReader:
         """How many turns and holds of ``scope`` have each path, reason, suspicion and fate."""
         turns = self.ask(lambda s: totals.counts(s, scope), fresh).to_pylist()
         return totals.build(turns, self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist())
-
-    def choices(self) -> dict[str, list[str]]:
-        """The models and engines that occur: ``{"model": [...], "engine": [...]}``."""
-        found: dict[str, list[str]] = {"model": [], "engine": []}
-        for row in self._ask(queries.choices).to_pylist():
-            found[row["kind"]].append(row["value"])
-        return found
 
     # --- inside -------------------------------------------------------------------------------------
     def _figures(self, query: Query, fresh: Fresh) -> list[Figures]:
