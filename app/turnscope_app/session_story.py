@@ -198,12 +198,13 @@ def _gained(who: str, same: Sequence[_Numbered]) -> Line:
     tokens = sum(turn["fetched_tokens"] for _, turn in same)
     times = [turn["fetch_ns"] for _, turn in same]
     time = "" if None in times else f" in {text.about(sum(times))}"
-    number, turn = max(same, key=lambda item: abs(item[1]["net_gain_ns"]))
+    number, _ = max(same, key=lambda item: abs(item[1]["net_gain_ns"]))
+    began = same[0][1]["started_ns"]
     said = f"{who} fetched {tokens:,} tokens back{time}"
     if gain >= 0:
-        return Line(f"{said}, which saved about {text.about(gain)}.", number, gain, turn["started_ns"])
+        return Line(f"{said}, which saved about {text.about(gain)}.", number, gain, began)
     said += f": computing them would have been about {text.about(-gain)} faster."
-    return Line(said, number, -gain, turn["started_ns"])
+    return Line(said, number, -gain, began)
 
 
 def _waits(turns: Sequence[tuple[int, Turn]], segments: Sequence[Segment]) -> list[Line]:
