@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 
-from alerts.answers import ANSWERS
-from alerts.latency import LATENCY
-from alerts.recording import RATIOS
-from alerts.retention import RETENTION
-from alerts.reuse import REUSE
-from alerts.rule import Alert, Group, Recording
-from alerts.transfers import TRANSFERS
-from alerts.watching import WATCHING
+from alerts.groups import GROUPS, alerts, recordings
+from alerts.rule import Alert, Recording
 
 __all__ = ["GROUPS", "Alert", "Recording", "alerts", "recordings", "rules"]
 
-GROUPS: Final[tuple[Group, ...]] = (RATIOS, ANSWERS, REUSE, TRANSFERS, RETENTION, LATENCY, WATCHING)
 _HEAD: Final = "# Generated from alerts/*.py by docs/generate.py (make generate): do not edit.\n"
 
 
@@ -31,16 +23,6 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|"))
-
-
-def alerts() -> Iterator[Alert]:
-    """Every alerting rule, in order."""
-    return (rule for group in GROUPS for rule in group.rules if isinstance(rule, Alert))
-
-
-def recordings() -> Iterator[Recording]:
-    """Every recording rule, in order."""
-    return (rule for group in GROUPS for rule in group.rules if isinstance(rule, Recording))
 
 
 def rules() -> str:

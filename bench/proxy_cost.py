@@ -1,8 +1,8 @@
 """What the proxy's hook costs: a streamed event beside the proxy's own parsing of it, and slices in the background.
 
-One message of about 100,000 tokens is the longest thing that the background has to read. JSON is decoded in calls that
-no slicing reaches: of the body, of the list of messages and of each message. Their time is told beside that of the
-proxy's own parsing of the same body, on its serving thread.
+One message of about 100,000 tokens is the longest thing that the background has to read, and a file's text in a tool's
+answer, full of escapes, the hardest. The whole is told beside the proxy's own parsing of the same body, on its serving
+thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ EVENT: Final = {
 
 def rows() -> list[Row]:
     """The table's lines; a few seconds of work."""
-    return [*_streamed(), *_told(1), *_told(MESSAGES)]
+    prose = "It was said again. "
+    return [
+        *_streamed(),
+        *_told("1 message", [prose * (CHARS // len(prose))]),
+        *_told("1 message of quotes and line ends", ['"said": "again"\n' * (CHARS // 16)]),
+        *_told(f"{MESSAGES} messages", [prose * (CHARS // MESSAGES // len(prose))] * MESSAGES),
+    ]
 
 
 def _streamed() -> list[Row]:
@@ -51,10 +57,9 @@ def _streamed() -> list[Row]:
     ]
 
 
-def _told(messages: int) -> list[Row]:
-    """Of a body of ``CHARS`` characters in so many messages."""
-    text = "It was said again. " * (CHARS // messages // 19)
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}] * messages}).encode()
+def _told(what: str, texts: list[str]) -> list[Row]:
+    """Of a body of ``CHARS`` characters in such messages."""
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text} for text in texts]}).encode()
     key, slices = Key(b"a secret for benchmarks"), Slices()
     parsed: list[float] = []
 
@@ -69,9 +74,9 @@ def _told(messages: int) -> list[Row]:
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    name = f"proxy: background, {CHARS:,} characters in {messages} message{'s' * (messages > 1)}"
+    name = f"proxy: background, {CHARS:,} characters in {what}"
     return [
-        *slices.rows(name, judged=messages > 1),
+        *slices.rows(name),
         row(f"{name}: the proxy's own parsing", median(parsed), "us", None, parsed),
     ]
 

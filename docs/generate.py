@@ -304,10 +304,9 @@ def alerts_page() -> str:
         "`https://wiki.example/runbooks/`.\n\n"
         "`deploy/alertmanager.yml` has the routes, and says what is silent while its cause is told.\n\n"
         "`make live` does on a real pair what runbooks say first, and sees the alert fire before and be quiet "
-        "meanwhile: a proxy that keeps no handles (TurnscopeKvMismatch, TurnscopeReadAfterRelease, "
-        "TurnscopeHandleReused, TurnscopeReadsDeclined, TurnscopeTurnsStuck), one that forgets them early "
-        "(TurnscopeReadsDeclined, TurnscopeReadAfterRelease), and one that gives up a prefill and asks again without "
-        "the handle (its client is answered, and the stuck request is gone).\n"
+        "meanwhile: a proxy that keeps no handles, and prefix caches emptied (TurnscopeKvMismatch, "
+        "TurnscopeReadAfterRelease, TurnscopeHandleReused, TurnscopeReadsDeclined, TurnscopeTurnsStuck), and a proxy "
+        "that forgets handles early (TurnscopeReadsDeclined, TurnscopeReadAfterRelease).\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")

@@ -1,9 +1,11 @@
 """What watching costs a real pair: throughput, TTFT and processor time with the hooks on, and with vLLM's own traces,
 over neither.
 
-Two pairs are up at the same time, one plain and one watched, and take turns at the same work. A block is one run of
-each, in random order, close together, so that slow drift of the machine divides out; the interval comes from the
-blocks. The pair that waits for its turn takes a few percent of a core, whichever it is (``live_gentle_wait``).
+Of the hooks it is one and the same pair, in which a file switches them off and on: two pairs that are set alike differ
+by more than the hooks cost, and go on to differ for as long as they live. vLLM's traces cannot be switched, so that
+there two pairs are up at the same time, and the difference is theirs as well; the one that waits for its turn takes a
+few percent of a core (``live_gentle_wait``). A block is one run of each, in random order, close together, so that slow
+drift of the machine divides out; the interval comes from the blocks.
 
 What receives events and spans only acknowledges them, as a sidecar elsewhere would: two cores are not enough for both.
 """
@@ -18,6 +20,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
 
@@ -31,7 +34,8 @@ from live.fronts import Front, RunningFront, running_front
 from live.processor_time import taken_ns
 from live.sink import sink
 
-BLOCKS = 20
+HOOK_BLOCKS = 30
+TRACE_BLOCKS = 12
 CONVERSATIONS = 6
 """At the same time; each has ``TURNS`` turns, one after the other."""
 TURNS = 6
@@ -39,6 +43,9 @@ OUTPUT_TOKENS = 40
 FOLDER = setup.ROOT / "build" / "bench-pair"
 MODEL = setup.ROOT / "build" / "pair-model"
 TARGET = 0.99
+SEEN_S = 2.0
+"""Processes look for the file once a second."""
+PLAIN = PairConfig("plain", 0, prefix_caching=True)
 
 Row = dict[str, Any]
 
@@ -56,44 +63,81 @@ class Run:
 
 @dataclass(frozen=True)
 class Contender:
-    """One pair behind its proxy."""
+    """One pair behind its proxy, in the state in which it is to be measured."""
 
     pair: Pair
     front: RunningFront
+    prepare: Callable[[], None] = lambda: None
+    """Brings it into that state."""
 
     def taken_ns(self) -> int:
         """The processor time of all its processes so far."""
         return taken_ns([*(engine.process.pid for engine in self.pair.engines), self.front.pid])
 
 
+@dataclass(frozen=True)
+class Switch:
+    """The file that switches hooks off at run time."""
+
+    path: Path
+
+    def off(self) -> None:
+        """Switch them off, and wait until every process has seen it."""
+        self.path.touch()
+        time.sleep(SEEN_S)
+
+    def on(self) -> None:
+        """Switch them on, and wait until every process has seen it."""
+        self.path.unlink(missing_ok=True)
+        time.sleep(SEEN_S)
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def rows(blocks: int = BLOCKS, say: Callable[[str], None] = _say) -> list[Row]:
+def rows(say: Callable[[str], None] = _say) -> list[Row]:
     """The ratios of hook over off, and of vLLM's own traces over off."""
     python = setup.set_up()
     subprocess.run([str(python), str(setup.ROOT / "live" / "model.py"), str(MODEL)], check=True)
-    found: list[Row] = []
     with sink() as endpoint:
-        plain = PairConfig("plain", 0, prefix_caching=True)
-        hooked = replace(plain, name="turnscope", environment={"TURNSCOPE_ENDPOINT": endpoint})
-        traced = replace(plain, name="vLLM's traces", arguments=("--otlp-traces-endpoint", endpoint))
-        for watched, hook, target in ((hooked, endpoint, TARGET), (traced, None, None)):
-            with contextlib.ExitStack() as stack:
-                contenders = []
-                for config, proxy_hook in ((plain, None), (watched, hook)):
-                    say(f"{config.name}: starting P and D")
-                    logs = FOLDER / watched.name / config.name
-                    pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
-                    proxy = running_front(Front.HOOKED, pair, logs / "proxy.log", endpoint=proxy_hook)
-                    contenders.append(Contender(pair, stack.enter_context(proxy)))
-                found += _compare(watched.name, contenders[0], contenders[1], blocks, target, say)
-    return found
+        return _hooks(endpoint, python, say) + _traces(endpoint, python, say)
+
+
+def _hooks(endpoint: str, python: Path, say: Callable[[str], None]) -> list[Row]:
+    switch = Switch(FOLDER / "off")
+    switch.path.parent.mkdir(parents=True, exist_ok=True)
+    switch.path.unlink(missing_ok=True)
+    hook = {"TURNSCOPE_ENDPOINT": endpoint, "TURNSCOPE_OFF_FILE": str(switch.path)}
+    with contextlib.ExitStack() as stack:
+        pair = _started(stack, replace(PLAIN, name="turnscope", environment=hook), python, hook, say)
+        off, on = replace(pair, prepare=switch.off), replace(pair, prepare=switch.on)
+        return _compare("turnscope", off, on, HOOK_BLOCKS, say)
+
+
+def _traces(endpoint: str, python: Path, say: Callable[[str], None]) -> list[Row]:
+    traced = replace(PLAIN, name="vLLM's traces", arguments=("--otlp-traces-endpoint", endpoint))
+    with contextlib.ExitStack() as stack:
+        off, on = (_started(stack, config, python, {}, say) for config in (PLAIN, traced))
+        return _compare(traced.name, off, on, TRACE_BLOCKS, say, target=None)
+
+
+def _started(
+    stack: contextlib.ExitStack, config: PairConfig, python: Path, hook: dict[str, str], say: Callable[[str], None]
+) -> Contender:
+    say(f"{config.name}: starting P and D")
+    logs = FOLDER / config.name
+    pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=logs))
+    return Contender(pair, stack.enter_context(running_front(Front.HOOKED, pair, logs / "proxy.log", hook=hook)))
 
 
 def _compare(
-    name: str, plain: Contender, watched: Contender, blocks: int, target: float | None, say: Callable[[str], None]
+    name: str,
+    plain: Contender,
+    watched: Contender,
+    blocks: int,
+    say: Callable[[str], None],
+    target: float | None = TARGET,
 ) -> list[Row]:
     rng = random.Random(0)
     runs: list[tuple[Run, Run]] = []
@@ -138,6 +182,7 @@ def _row(name: str, found: Ratio, n: int, target: float | None, more: str) -> Ro
 
 def _run(contender: Contender, seed: str) -> Run:
     """Do the work once."""
+    contender.prepare()
     before = contender.taken_ns()
     tokens_per_s, ttft_s = asyncio.run(_work(contender.front.url, seed))
     return Run(tokens_per_s, ttft_s, contender.taken_ns() - before)

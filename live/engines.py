@@ -208,6 +208,8 @@ def _environment(config: PairConfig, name: str, python: Path, side_port: int) ->
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
+        # With it a prefix cache can be emptied.
+        "VLLM_SERVER_DEV_MODE": "1",
         "TURNSCOPE_ENGINE_NAME": name,
         **config.environment,
     }

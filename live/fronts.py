@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -41,12 +41,12 @@ class RunningFront:
 
 @contextlib.contextmanager
 def running_front(
-    front: Front, pair: Pair, log: Path, *, endpoint: str | None, options: tuple[str, ...] = ()
+    front: Front, pair: Pair, log: Path, *, hook: Mapping[str, str], options: tuple[str, ...] = ()
 ) -> Iterator[RunningFront]:
-    """Start it in front of ``pair``. ``endpoint`` is where a hook sends; None: there is none. ``options`` are for a
+    """Start it in front of ``pair``. ``hook`` is the hook's environment; empty: there is none. ``options`` are for a
     proxy of ours."""
     (port,) = free_ports(1)
-    environment = {"TURNSCOPE_ENDPOINT": endpoint} if endpoint and front is Front.HOOKED else {}
+    environment = hook if front is Front.HOOKED else {}
     process = start([*_command(front, pair, port, hooked=bool(environment)), *options], log, environment)
     try:
         url = f"http://127.0.0.1:{port}"

@@ -94,12 +94,14 @@ def _without_handles(stage: Stage) -> None:
     stage.hold(remedies.without_handles())
 
 
+def _stopped(stage: Stage) -> None:
+    """No handles, and what is wrong in prefix caches already goes too."""
+    stage.empty_caches()
+    _without_handles(stage)
+
+
 def _forgotten_early(stage: Stage) -> None:
     stage.hold(remedies.forgotten_early())
-
-
-def _asked_again(stage: Stage) -> None:
-    stage.hold(remedies.late_and_asked_again())
 
 
 WRONG = ("TurnscopeKvMismatch", "TurnscopeReadAfterRelease", "TurnscopeHandleReused")
@@ -113,7 +115,7 @@ PLANS = (
         PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20),
         (
             Phase(_troubles),
-            Phase(_without_handles, options=remedies.NO_HANDLES, calms=(*WRONG, "TurnscopeReadsDeclined")),
+            Phase(_stopped, options=remedies.NO_HANDLES, calms=(*WRONG, "TurnscopeReadsDeclined")),
             Phase(_forgotten_early, options=remedies.EARLY, calms=LATE),
         ),
     ),
@@ -124,7 +126,6 @@ PLANS = (
             Phase(_router, Front.ROUTER),
             Phase(_bare, Front.BARE),
             Phase(_late),
-            Phase(_asked_again, options=remedies.GIVES_UP),
             Phase(_without_handles, options=remedies.NO_HANDLES, calms=("TurnscopeTurnsStuck",)),
         ),
         with_cards=True,

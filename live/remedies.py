@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from alerts.build import alerts
+from alerts.groups import alerts
 from live.conversations import FIRST, NONE, Act, Conversation, Groups
 
 NO_HANDLES: Final = ("--handle-ttl", "0")
 """The proxy keeps no handle, as one without its session store."""
 EARLY: Final = ("--handle-ttl", "12")
 """It forgets them before D gives up what it holds, and before P would decline them."""
-GIVES_UP: Final = ("--prefill-timeout", "5")
-"""It gives up a prefill that does not answer, and asks once more without the handle."""
 NOT_GIVEN: Final = ("handle_not_given", "proxy_entry_expired")
 _RANGE: Final = re.compile(r"\[\d+[smhd]\]")
 
@@ -25,7 +23,7 @@ _RANGE: Final = re.compile(r"\[\d+[smhd]\]")
 def without_handles() -> Groups:
     """What spoiled turns before: another system prompt, and coming back late."""
     return (
-        (Conversation("unkept", (FIRST, NOT_GIVEN, NOT_GIVEN), acts={2: Act.REPLACE_SYSTEM}),),
+        (Conversation("unkept", (FIRST, ("prefix_diverged",), NOT_GIVEN), acts={2: Act.REPLACE_SYSTEM}),),
         (Conversation("unkept-late", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),),
     )
 
@@ -39,11 +37,6 @@ def forgotten_early() -> Groups:
             for number in range(3)
         ),
     )
-
-
-def late_and_asked_again() -> Groups:
-    """P parks the request for ever; the proxy asks once more, and the client is answered."""
-    return ((Conversation("asked-again", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),),)
 
 
 @dataclass(frozen=True)

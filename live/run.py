@@ -105,8 +105,9 @@ def _run_one(
         for number, phase in enumerate(plan.phases):
             log = result.folder / f"proxy-{config.ordinal}-{number}.log"
             begin_s = _counted(sidecar, prometheus, say) if phase.calms else since_s
-            hears, begun_s = sidecar.endpoint if proxy_hook else None, time.time()
-            with running_front(phase.front, pair, log, endpoint=hears, options=phase.options) as running:
+            hook = {"TURNSCOPE_ENDPOINT": sidecar.endpoint} if proxy_hook else {}
+            begun_s = time.time()
+            with running_front(phase.front, pair, log, hook=hook, options=phase.options) as running:
                 phase.do(Stage(config, pair, running.url, sidecar, result, say, phase.front, cards))
                 result.moments.append(Moment(prometheus.settled(), config, phase.front, begun_s))
             if phase.calms:

@@ -12,7 +12,7 @@ import httpx
 from live.cards import Cards
 from live.conversations import Conversation, Groups
 from live.driver import TURN_SECONDS, Talk, TurnTruth, drive
-from live.engines import Pair, PairConfig, kill_and_restart
+from live.engines import LiveError, Pair, PairConfig, kill_and_restart
 from live.fronts import Front
 from live.result import Result
 from live.sidecar import Sidecar, wait_quiet
@@ -41,6 +41,14 @@ class Stage:
         held = asyncio.run(drive(groups, self.config, self.front, self.url, patience_s=patience_s, say=self.say))
         self.result.truth += held
         return held
+
+    def empty_caches(self) -> None:
+        """Both engines' prefix caches, once D holds nothing any more: as long as it does, it refuses."""
+        wait_quiet(self.sidecar, seconds=self.config.hold_ttl_s + MARGIN_S, say=self.say)
+        for engine in self.pair.engines:
+            answer = httpx.post(f"{engine.url}/reset_prefix_cache", timeout=30).raise_for_status()
+            if not answer.json()["success"]:
+                raise LiveError(f"{engine.name} did not empty its prefix cache.")
 
     def hold_with_cards(self, conversation: Callable[[int], Conversation]) -> None:
         """Do the trials with the pair's cards, each turn a conversation of its own."""

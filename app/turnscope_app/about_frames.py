@@ -119,8 +119,8 @@ def cards(totals: Totals, counts: Counts, processes: list[Row]) -> list[Card]:
         Card(
             "Clocks apart, at most",
             text.duration(widest) if widest is not None else words.NOT_MEASURED,
-            "Between two hosts, where requests between them tell. Durations are never made of two hosts' clocks, pauses "
-            f"between turns are by the proxy's.{kept}",
+            "Between two hosts, where requests between them tell. Durations are never made of two hosts' clocks, "
+            f"pauses between turns are by the proxy's.{kept}",
         ),
         Card(
             "Facts that came late",

@@ -28,8 +28,11 @@ class Narrowed(NamedTuple):
 
 
 def bar(store: data.Store, totals: Totals, *, page: str) -> Narrowed:
-    """Draw the choices of ``page`` and return what was chosen. The store has turns."""
-    first_ns, last_ns = totals.first_ns or 0, totals.last_ns or 0
+    """Draw the choices of ``page`` and return what was chosen. The store has turns, or sessions that only spans tell
+    of."""
+    _, first_ns, last_ns = data.bounds(store)
+    if totals.first_ns is not None and totals.last_ns is not None:
+        first_ns, last_ns = totals.first_ns, totals.last_ns
     names = data.names(store)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         period = st.selectbox(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from turnscope_app.text import when
 
-HEIGHT: Final = 280
+HEIGHT: Final = 360
 _END_NS: Final = 253_000_000_000_000_000_000
 """The year 9987: later ones no calendar shows."""
 

@@ -47,16 +47,9 @@ UNITS: Final = {"Tokens": "level_tokens", "Bytes": "level_bytes"}
 def by_filling(gaps: pa.Table) -> list[Row]:
     """One row for each thing that filled pauses, and first all together."""
     rows = [row for row in gaps.to_pylist() if row["slot"] is None]
+    names: dict[str | None, str] = {None: EVERY, **{str(part): name for part, name in FILLED.items()}}
     known = {row["filled"]: row for row in rows}
-    parts = [{**known[str(part)], "name": name} for part, name in FILLED.items() if str(part) in known]
-    if not parts:
-        return []
-    return [{**dict.fromkeys(gaps.column_names), **whole(parts), "name": EVERY}, *parts]
-
-
-def whole(parts: list[Row]) -> dict[str, int]:
-    """The counts of all together."""
-    return {name: sum(row[name] for row in parts) for name in _COUNTS}
+    return [{**known[filled], "name": name} for filled, name in names.items() if filled in known]
 
 
 GAPS: Final = (
@@ -66,7 +59,7 @@ GAPS: Final = (
     Column("turns", "Turns that followed", "With a turn before them in their session.", Kind.COUNT),
     Column(
         "share",
-        "In time",
+        "Came in time",
         "Came before the time limit of the kept blocks: of those that had such blocks.",
         Kind.SHARE,
         110,
@@ -142,7 +135,7 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
     marks = pd.DataFrame({"seconds": limits, "said": [f"time limit {text.duration(round(s * 1e9))}" for s in limits]})
     base = alt.Chart(marks).encode(x="seconds:Q")
     rules = base.mark_rule(color=colours.RED, strokeDash=[5, 4], strokeWidth=2).encode(tooltip=["said:N"])
-    names = base.mark_text(color=colours.RED, align="right", dx=-6, y=12, fontWeight="bold").encode(text="said:N")
+    names = base.mark_text(color=colours.RED, y=0, dy=-8, fontWeight="bold").encode(text="said:N")
     return (lines + rules + names).properties(height=period_charts.HEIGHT)
 
 

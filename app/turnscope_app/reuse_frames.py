@@ -160,7 +160,7 @@ def gains(balance: Row) -> list[Card]:
         ),
         Card(
             "Fetches that saved time",
-            _of(balance["gained"], balance["judged"]),
+            _of(balance["gained_fetches"], balance["judged"]),
             "Computing would have taken longer. Judged by the engine's own measured speed.",
             words.Known.ESTIMATED,
         ),
@@ -176,30 +176,30 @@ def gains(balance: Row) -> list[Card]:
 def losses(balance: Row) -> list[Card]:
     """What fetching cost: as plain as what it gave."""
     surely = balance["surely_lost"]
-    found = [
+    return [
         Card(
             "Fetches slower than computing",
-            _of(balance["lost"], balance["judged"]),
+            _of(balance["lost_fetches"], balance["judged"]),
             "Net gain below 0. "
             + ("" if surely is None else f"{surely:,} of them surely: even at the best end of the estimate."),
             words.Known.ESTIMATED,
         ),
         Card(
             "Time lost",
-            text.duration(balance["lost_ns"] if balance["lost"] else balance["lost"]),
+            text.duration(balance["lost_ns"] if balance["lost_fetches"] else balance["lost_fetches"]),
             "What those fetches took longer than computing would have.",
             words.Known.ESTIMATED,
         ),
         Card(
             "Reads that failed",
-            text.count(balance["failed_reads"], "turns"),
+            text.turns(balance["failed_reads"]),
             "Turns whose fetch could not connect or broke off (handshake failed, transfer failed).",
         ),
         Card(
             "Moved for nothing",
             text.size(balance["wasted_bytes"]),
             "Read for attempts that were given up, or for an answer that never came (wasted bytes): "
-            f"{text.count(balance['wasted_turns'])} turns.",
+            f"{text.turns(balance['wasted_turns'] or 0)}.",
         ),
         Card(
             "Reused, maybe wrong",
@@ -207,7 +207,6 @@ def losses(balance: Row) -> list[Card]:
             "May be memory of other text: it saved nothing and is on the page Suspicions (suspect).",
         ),
     ]
-    return found
 
 
 def _of(some: int | None, whole: int) -> str:
@@ -224,7 +223,7 @@ ENGINES: Final = (
     Column("turns", "Turns", "Whose prompt it read.", Kind.COUNT),
     Column("fetches", "Fetches", "Turns with tokens fetched back.", Kind.COUNT),
     Column("gained_ns", "Time saved", "By fetches that were quicker than computing (estimated).", Kind.SECONDS),
-    Column("lost", "Slower than computing", "Fetches with a net gain below 0 (estimated).", Kind.COUNT),
+    Column("lost_fetches", "Slower than computing", "Fetches with a net gain below 0 (estimated).", Kind.COUNT),
     Column("lost_ns", "Time lost", "By those (estimated).", Kind.SECONDS),
     Column("failed_reads", "Failed reads", "Turns whose fetch failed.", Kind.COUNT),
     Column("wasted_bytes", "Moved for nothing", "Wasted bytes.", Kind.BYTES),

@@ -10,22 +10,30 @@ from turnscope_app import stories, text, words
 from turnscope_app.cards import Card
 from turnscope_app.columns import Column, Kind, Row
 
-TODO: Final[dict[str, str]] = {
-    Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy gives "
-    "a handle only to a request that continues the turn it came from: clients keep the history, reasoning included, as "
-    "it was sent, put what changes from turn to turn behind it, and take a new session id when they edit it. Empty the "
-    "prefill worker's cache afterwards.",
+STEPS: Final[dict[str, str]] = {
+    Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy "
+    "gives a handle only to a request that continues the turn it came from: clients keep the history, reasoning "
+    "included, as it was sent, put what changes from turn to turn behind it, and take a new session id when they "
+    "edit it. Empty the prefill worker's cache afterwards.",
     Suspicion.READ_AFTER_RELEASE: "Ask again before you rely on this answer. Then let the proxy pass "
     "`kv_transfer_params` on whole, with `remote_blocks_expiry_time`, keep handles for 5 s less than "
     "`decoder_kv_blocks_ttl`, and keep the hosts' clocks in step.",
     Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a decode "
     "worker that was restarted, and those whose time limit is over.",
-    Suspicion.DUPLICATE_HANDLE: "Ask again before you rely on this answer. Then let the proxy remove a handle when it gives "
-    "it (take, not read), under a lock that its workers share; retries and regenerations go without it.",
-    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of workers that "
-    "cannot read from each other, and set `kv_load_failure_policy` to `fail` until then.",
+    Suspicion.DUPLICATE_HANDLE: "Ask again before you rely on this answer. Then let the proxy remove a handle when it "
+    "gives it (take, not read), under a lock that its workers share; retries and regenerations go without it.",
+    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of workers "
+    "that cannot read from each other, and set `kv_load_failure_policy` to `fail` until then.",
 }
 """What to do about each kind."""
+RUNBOOKS: Final[dict[str, str]] = {
+    Suspicion.KV_MISMATCH: "TurnscopeKvMismatch.md",
+    Suspicion.READ_AFTER_RELEASE: "TurnscopeReadAfterRelease.md",
+    Suspicion.STALE_HANDLE: "TurnscopeHandleReused.md",
+    Suspicion.DUPLICATE_HANDLE: "TurnscopeHandleReused.md",
+    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "TurnscopeAnsweredAfterFailedLoad.md",
+}
+"""Of the alert about each kind."""
 EVIDENCE: Final[dict[str, str]] = {
     MismatchEvidence.DIGESTS: "Known by digests of the tokens: the prompt differs from what was kept.",
     MismatchEvidence.LENGTHS: "Known by lengths: the prompt is shorter than what was kept for it.",
@@ -40,8 +48,8 @@ def counted(rows: list[Row]) -> list[Card]:
         Card(
             "Possibly wrong answers",
             text.share(every["turns"], every["judged"]) if every["turns"] else "none",
-            f"{text.turns(every['turns'])} of {every['judged']:,}, in {text.sessions(every['sessions'])}: answered, with "
-            "evidence that reused memory did not belong to the prompt.",
+            f"{text.turns(every['turns'])} of {every['judged']:,}, in {text.sessions(every['sessions'])}: answered, "
+            "with evidence that reused memory did not belong to the prompt.",
         )
     ]
     for row in kinds:
@@ -124,8 +132,8 @@ def evidence(row: Row) -> list[tuple[str, str]]:
         found.append(
             (
                 "How much",
-                f"Up to {row['suspect_tokens']:,} of its {text.count(row['prompt_tokens'], 'prompt tokens')} may be memory "
-                "of other text. None of them is counted as saved.",
+                f"Up to {row['suspect_tokens']:,} of its {text.count(row['prompt_tokens'], 'prompt tokens')} may be "
+                "memory of other text. None of them is counted as saved.",
             )
         )
     found += _too_late(row)
@@ -155,7 +163,8 @@ def _compared(row: Row) -> str:
         kept = "" if row["held_tokens"] is None else f" ({row['held_tokens']:,} tokens)"
         became = words.FATES.get(row["held_outcome"] or Fate.HELD)
         end = f" {became.plain}." if became else ""
-        return f"What {left} left on {text.harmless(row['held_engine'])} at {text.when(row['held_started_ns'])}{kept}.{end}"
+        engine, at = text.harmless(row["held_engine"]), text.when(row["held_started_ns"])
+        return f"What {left} left on {engine} at {at}{kept}.{end}"
     if row["previous_turn_id"] is not None:
         number = "the turn before it" if row["previous_index"] is None else f"turn {row['previous_index']:,}"
         return f"The prompt and the answer of {number}; what a decode worker kept of it is not in the store."
@@ -180,9 +189,14 @@ def _too_late(row: Row) -> list[tuple[str, str]]:
     return found
 
 
-def todo(row: Row) -> list[str]:
+def next_steps(row: Row) -> list[str]:
     """What to do about it, a paragraph a kind."""
-    return [TODO[kind] for kind in row["suspicions"] or [] if kind in TODO]
+    return [STEPS[kind] for kind in row["suspicions"] or [] if kind in STEPS]
+
+
+def runbooks(row: Row) -> list[str]:
+    """The runbooks for it, each once."""
+    return list(dict.fromkeys(RUNBOOKS[kind] for kind in row["suspicions"] or [] if kind in RUNBOOKS))
 
 
 def kinds(rows: list[dict[str, Any]]) -> list[str]:

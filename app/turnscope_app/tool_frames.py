@@ -100,10 +100,8 @@ APPLICATIONS: Final = (
     Column("failed", "Failed", "Tasks whose last turn, or span, ended in error.", Kind.COUNT),
     Column("abandoned", "Abandoned", "Tasks that were cancelled or left for another message.", Kind.COUNT),
     Column("unknown", "Outcome unknown", "Tasks that asked for a tool, and nothing came after.", Kind.COUNT),
-    Column(
-        "first_token_median_ns", "First token, median", "From the user's message on: what moves first.", Kind.SECONDS
-    ),
-    Column("first_token_p95_ns", "First token, 95 of 100", "95 of 100 came sooner.", Kind.SECONDS),
+    Column("first_token_median_ns", "First token, median", "From the user's message on: what moves first.", Kind.MS),
+    Column("first_token_p95_ns", "First token, 95 of 100", "95 of 100 came sooner.", Kind.MS),
     Column("latency_median_ns", "Whole task, median", "Of completed tasks: what the user waits for.", Kind.SECONDS),
     Column("latency_p95_ns", "Whole task, 95 of 100", "95 of 100 completed tasks took no longer.", Kind.SECONDS),
     Column(
@@ -138,13 +136,14 @@ EVALUATIONS: Final = (
 def cards(every: Row, tools: list[Row]) -> list[Card]:
     """What tools and tasks come to; ``every`` are all sessions together."""
     calls = sum(row["calls"] for row in tools)
+    unseen = not tools and not every["tool_wait_ns"] and every["unknown_ns"]
     errors = sum(row["errors"] for row in tools)
     inferred = every["tool_wait_inferred_ns"]
     measured = inferred is not None and inferred < (every["tool_wait_ns"] or 0)
-    found = [
+    return [
         Card(
             "Waiting for tools",
-            text.share(every["tool_wait_ns"], every["wall_ns"]),
+            words.NOT_MEASURED if unseen else text.share(every["tool_wait_ns"], every["wall_ns"]),
             f"Share of session time (tool wait): {text.duration(every['tool_wait_ns'])}. "
             f"{text.share(inferred, every['tool_wait_ns'])} of it is told by the model calls around it.",
             words.Known.MEASURED if measured else words.Known.INFERRED,
@@ -161,7 +160,6 @@ def cards(every: Row, tools: list[Row]) -> list[Card]:
             "Calls whose span ended in error.",
         ),
     ]
-    return found
 
 
 def task_cards(every: Row) -> list[Card]:
@@ -172,7 +170,8 @@ def task_cards(every: Row) -> list[Card]:
         Card(
             "Tasks completed",
             text.share(every["completed"], tasks),
-            f"Of {tasks:,} tasks: {ended}. A task goes from a user's message to the first answer that asks for no tool.",
+            f"Of {tasks:,} tasks: {ended}. A task goes from a user's message to the first answer that asks for no "
+            "tool.",
             words.Known.INFERRED,
         ),
         Card(
@@ -183,12 +182,13 @@ def task_cards(every: Row) -> list[Card]:
         Card(
             "Whole task, median",
             text.duration(every["latency_median_ns"]),
-            f"Of completed tasks; 95 of 100 within {text.duration(every['latency_p95_ns'])}. A faster first token is not "
-            "a faster task.",
+            f"Of completed tasks; 95 of 100 within {text.duration(every['latency_p95_ns'])}. A faster first token is "
+            "not a faster task.",
         ),
     ]
 
 
+_TENS: Final = alt.Axis(values=[10**power for power in range(-3, 6)], format=",~r")
 _SHADES: Final = {"Whole task": colours.VIOLET, "First token": colours.BLUE}
 
 
@@ -212,7 +212,7 @@ def waits(frame: pd.DataFrame) -> alt.Chart:
         .mark_line(point=alt.OverlayMarkDef(size=45, filled=True), strokeWidth=2)
         .encode(
             x=period_charts.TIME,
-            y=alt.Y("seconds:Q", title="Seconds, median", scale=alt.Scale(type="log"), axis=alt.Axis(format=",~r")),
+            y=alt.Y("seconds:Q", title="Seconds, median", scale=alt.Scale(type="log"), axis=_TENS),
             color=period_charts.colour(_SHADES, [name for name in _SHADES if name in set(frame["what"])]),
             tooltip=[
                 alt.Tooltip("when:N", title="From"),

@@ -54,7 +54,7 @@ def go_to(number: int, numbers: list[int]) -> None:
 def table(shown: pa.Table, rows: list[dict[str, Any]], numbers: list[int], total: int) -> None:
     """The turns, to click on."""
     st.subheader("Turns", anchor=False)
-    st.caption(f"{text.shown_of(len(rows), total, 'turn')} Click one to read its story.")
+    st.caption(f"{text.shown_of(len(rows), total, 'turn')} Click one to read its story above.")
 
     def choose() -> None:
         row = tables.chosen(st.session_state["session_table"])

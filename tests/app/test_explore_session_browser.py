@@ -45,7 +45,7 @@ def _session(browser: Browser, address: str, session_id: str, scheme: str = "lig
 
 def test_the_timeline_zooms_in_and_shows_all_again(browser: Browser, address: str) -> None:
     visit = _session(browser, address, "desk-agent")
-    chart = visit.page.locator(".st-key-session_timeline [data-testid=stVegaLiteChart]")
+    chart = visit.page.locator("[data-testid=stVegaLiteChart]").nth(1)
     chart.scroll_into_view_if_needed()
     visit.page.wait_for_timeout(500)
     whole = chart.screenshot()
@@ -82,7 +82,7 @@ def test_the_report_is_downloaded_and_opens_without_the_explorer(
 ) -> None:
     visit = _session(browser, address, "desk-agent")
     with visit.page.expect_download() as waiting:
-        visit.page.get_by_role("button", name="Report").click()
+        visit.page.locator(".st-key-session_report button").click()
     assert waiting.value.suggested_filename == "turnscope-desk-agent.html"
     waiting.value.save_as(tmp_path / "report.html")
     for scheme, width in (("light", 1200), ("dark", 390)):
@@ -100,7 +100,7 @@ def test_hostile_names_do_nothing_on_the_page_and_in_its_report(browser: Browser
     assert "pwned" not in visit.page.title()
     assert visit.page.locator("img[src=x]").count() == 0
     with visit.page.expect_download() as waiting:
-        visit.page.get_by_role("button", name="Report").click()
+        visit.page.locator(".st-key-session_report button").click()
     waiting.value.save_as(tmp_path / "report.html")
     visit.shoot("session-hostile")
     report = Visit(browser)

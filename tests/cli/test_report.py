@@ -71,6 +71,9 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
     assert _run("lamp", "--store", str(store), "-o", str(tmp_path / "none" / "o.html")) == 2
     assert "cannot be written (No such file or directory)" in capsys.readouterr().err
     assert _run("lamp", "--store", str(store), "-o", "") == 2
+    (tmp_path / "file").touch()
+    assert _run("lamp", "--store", str(store), "-o", str(tmp_path / "file" / "o.html")) == 2
+    (tmp_path / "file").unlink()
     assert [p.name for p in tmp_path.iterdir()] == ["store"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tests.builders import D, Process, request
 from tests.emit.stubs import events_of
 from turnscope.decode.codec import MAX_BLOB, MAX_LIST
-from turnscope.emit.emitter import BATCH, OPEN_LIMIT
+from turnscope.emit.emitter import BATCH, IDLE_LIMIT, OPEN_LIMIT
 from turnscope.emit.encoding import BATCH_BYTES, SLICE_BYTES, Encoder
 from turnscope.emit.outbox import Batch
 from turnscope.model import Attempt, Body, Digest, Event, Heartbeat
@@ -67,7 +67,7 @@ def test_no_event_alone_is_too_long_for_a_batch() -> None:
         Digest(
             request_id=LONG, leg=Leg.DECODE, tokens=1, input_tokens=1, marks=bytes(MAX_BLOB), chunks=bytes(MAX_BLOB)
         ),
-        Heartbeat(last_seq=1, open_requests=ids, idle_requests=ids[:512], idle_turns=ids[:512]),
+        Heartbeat(last_seq=1, open_requests=ids, idle_requests=ids[:IDLE_LIMIT], idle_turns=ids[:IDLE_LIMIT]),
     ]
     for body in bodies:
         _, (batch,), _ = encoded([body])

@@ -29,8 +29,8 @@ class Work:
 def test_short_steps_share_a_slice_and_none_goes_on_past_the_budget() -> None:
     work = Work()
     work.steps(*[6_000] * 100)
-    assert set(work.slices) == {30_000}
-    assert len(work.slices) == 20
+    assert set(work.slices) == {18_000}
+    assert len(work.slices) == 33
 
 
 def test_a_long_step_ends_its_slice() -> None:

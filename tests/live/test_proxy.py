@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -45,7 +44,6 @@ class Engine:
         self.headers: list[dict[str, str]] = []
         self.pieces: list[bytes] = []
         self.status = 200
-        self.parks: Callable[[dict[str, Any]], bool] = lambda _: False
         self.app = FastAPI()
         self.app.post("/v1/chat/completions")(self._chat)
 
@@ -53,8 +51,6 @@ class Engine:
         body = await request.json()
         self.asked.append(body)
         self.headers.append(dict(request.headers))
-        if self.parks(body):
-            await asyncio.sleep(30)
         if self.status != 200:
             return Response('{"error": "no"}', self.status, media_type="application/json")
         if body.get("stream"):
@@ -172,24 +168,6 @@ def test_a_handle_can_be_given_again_and_without_its_expiry() -> None:
     assert handles.take("c") == {"id": 1}
     handles.put("c", {"id": 3})
     assert handles.take("c") == {"id": 3}
-
-
-def test_a_prefill_that_hangs_with_a_handle_is_given_up_and_asked_again_without_it() -> None:
-    prefill, decode = Engine("p"), Engine("d")
-    prefill.parks = lambda body: body["kv_transfer_params"]["remote_engine_id"] is not None
-    with (
-        served(prefill.app) as p,
-        served(decode.app) as d,
-        served(make_app(p, d, prefill_timeout_s=0.3)) as url,
-        httpx.Client(base_url=url, timeout=20) as client,
-    ):
-        pair = Deployment(prefill, decode, client)
-        assert [pair.ask(conversation_id="c").status_code for _ in range(2)] == [200, 200]
-    given = [asked["kv_transfer_params"]["remote_engine_id"] for asked in prefill.asked]
-    assert given == [None, "d", None]
-    ids = [headers["x-request-id"] for headers in prefill.headers]
-    assert len(set(ids)) == 3
-    assert decode.headers[-1]["x-request-id"] == ids[-1]
 
 
 def test_a_proxy_that_keeps_handles_for_no_time_gives_none() -> None:

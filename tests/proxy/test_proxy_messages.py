@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from turnscope.decode.codec import MAX_LIST
 from turnscope.history.digests import DIGEST_BYTES, Key, unpacked
+from turnscope.history.pieces import MODEL, pieces
 from turnscope.model import Attempt
 from turnscope.proxy.messages import Prompts, Told, Untold, tell
 from turnscope.proxy.said import Said
@@ -128,6 +129,34 @@ def test_a_history_is_read_in_slices() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": "x" * 10_000}] * 100}).encode()
     tell(body, KEY, lambda: pauses.append(None))
     assert len(pauses) >= 50
+
+
+def test_long_texts_are_told_as_if_they_were_decoded_whole() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBO" * 9_000}}
+    body = {
+        "messages": [
+            {"role": "system", "content": "Be brief. 😀 " * 3_000},
+            {"role": "user", "content": [{"type": "text", "text": '{"a": "\\n"}\n' * 5_000}, image]},
+            {
+                "role": "assistant",
+                "tool_calls": [{"function": {"name": "f", "arguments": {"text": 'say "é"' * 4_000}}}],
+            },
+        ],
+        "tools": [{"type": "function", "function": {"name": "f", "description": "中文\t" * 6_000}}],
+        "chat_template": "{{ x }}\n" * 4_000,
+    }
+    of_all = [piece for piece in pieces(body) if piece.role != MODEL]
+    for ascii_only in (True, False):
+        found = tell(json.dumps(body, ensure_ascii=ascii_only).encode(), KEY)
+        names, digests = [*found.roles, *found.part_names], unpacked(found.digests + found.part_digests)
+        assert dict(zip(names, digests, strict=True)) == {piece.role: KEY.digest(piece) for piece in of_all}
+        chars = [*found.chars, *found.part_chars]
+        assert dict(zip(names, chars, strict=True)) == {piece.role: piece.chars for piece in of_all}
+
+
+def test_nothing_is_told_of_a_body_with_a_long_text_that_is_no_json() -> None:
+    bad = '{"role": "user", "content": "\\x' + "x" * 9_000 + '"}'
+    assert tell(f'{{"messages": [{json.dumps(SYSTEM)}, {bad}]}}'.encode(), KEY) == tell(b"", KEY)
 
 
 # --- what waits ---------------------------------------------------------------------------------------

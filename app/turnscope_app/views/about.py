@@ -53,8 +53,8 @@ if processes:
     controls.download(found, "processes", page="about")
 else:
     st.info(
-        "This store does not say which processes reported: it was imported, or written by an older turnscope. A running "
-        "`turnscope serve` keeps them from now on.",
+        "This store does not say which processes reported: it was imported, or written by an older turnscope. A "
+        "running `turnscope serve` keeps them from now on.",
         icon=":material/help:",
     )
 

@@ -49,6 +49,13 @@ with left:
     else:
         st.altair_chart(retention_frames.arrival(curve, limits), key="retention_arrival")
 with right:
+    st.subheader(
+        "What was kept, over time",
+        anchor=False,
+        help=f"On decode engines, on average in {steps.named(narrowed.step_ns)}, by how it ended. What is not known to "
+        "have ended is drawn until its time limit.",
+    )
+    above = st.container()
     unit = st.segmented_control(
         "Memory in",
         list(retention_frames.UNITS),
@@ -58,21 +65,13 @@ with right:
         bind="query-params",
         label_visibility="collapsed",
     )
-    st.subheader(
-        "What was kept, over time",
-        anchor=False,
-        help=f"On decode engines, on average in {steps.named(narrowed.step_ns)}, by how it ended. What is not known to "
-        "have ended is drawn until its time limit.",
-    )
-    held = retention_frames.held(
-        found[retention_queries.COURSE], retention_frames.UNITS[unit or "Tokens"], narrowed.step_ns
-    )
+    held = retention_frames.held(found[retention_queries.COURSE], retention_frames.UNITS[unit], narrowed.step_ns)
     if held.empty:
-        st.info("Not measured: it takes the hook on every decode engine.", icon=":material/help:")
+        above.info("Not measured: it takes the hook on every decode engine.", icon=":material/help:")
     else:
-        st.altair_chart(
+        above.altair_chart(
             period_charts.stacked(
-                held, retention_frames.OUTCOME_SHADES, title=f"{unit} kept, on average", unit=unit or "", share=False
+                held, retention_frames.OUTCOME_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
             ),
             key="retention_held",
         )

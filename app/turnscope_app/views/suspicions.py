@@ -50,5 +50,12 @@ with st.container(border=True, key="suspicions_evidence"):
     )
     for what, sentence in suspicion_frames.evidence(chosen):
         st.markdown(f"**{text.escaped(what)}**  \n{text.escaped(sentence)}")
-    for paragraph in suspicion_frames.todo(chosen):
+    for paragraph in suspicion_frames.next_steps(chosen):
         st.markdown(f":material/build: **What to do.** {paragraph}")
+    for runbook in suspicion_frames.runbooks(chosen):
+        st.page_link(
+            pages.RUNBOOKS,
+            label=f"Runbook {runbook.removesuffix('.md')}",
+            icon=":material/emergency:",
+            query_params={"runbooks_file": runbook},
+        )

@@ -45,8 +45,8 @@ if total:
 else:
     st.info(
         "No agent tells of its tools here: which tool ran, for how long and whether it failed is not known, only that "
-        "the model was waited for in between. An agent with OpenTelemetry sends that with four lines of its environment; "
-        "names and times are kept, never what a tool was given or answered.",
+        "the model was waited for in between. An agent with OpenTelemetry sends that with four lines of its "
+        "environment; names and times are kept, never what a tool was given or answered.",
         icon=":material/build:",
     )
     st.code(controls.SPANS, language="bash")
@@ -56,13 +56,13 @@ tables.cards(tool_frames.task_cards(every), page="tools_tasks")
 course = tool_frames.course(period_data.task_course(store, narrowed.asked, narrowed.step_ns))
 if course.empty:
     st.info(
-        "No task was seen: it takes the proxy's hook, which tells who wrote a request's last message, or an agent's own "
-        "spans.",
+        "No task was seen: it takes the proxy's hook, which tells who wrote a request's last message, or an agent's "
+        "own spans.",
         icon=":material/help:",
     )
 else:
     st.altair_chart(tool_frames.waits(course), key="tools_waits")
-if len(rows) > 1:
+if any(row["application"] for row in rows):
     st.markdown("**By application and version**")
     tables.show(
         frames.of(rows, tool_frames.APPLICATIONS),

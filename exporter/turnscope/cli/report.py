@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -59,7 +60,8 @@ def write(target: Path, page: str) -> None:
         beside.write_text(page, encoding="utf-8")
         beside.replace(target)
     except (OSError, ValueError) as error:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink()
         why = getattr(error, "strerror", None) or str(error)
         raise Sorry(
             f"--output: {shown(str(target))} cannot be written ({why}): name a file in a folder of yours"

@@ -45,6 +45,8 @@ MAX_NS: Final = 2**62
 """Of times and durations: the year 2116. Anything beyond is damage, and would end in an overflow later."""
 _SLICE: Final = 32
 """Entries of a list that are encoded without a pause."""
+_FIELDS: Final = 8
+"""Fields of a body that are looked at without one."""
 
 _RENAMED: Final = {
     "session_id": semconv.CONVERSATION_ID,
@@ -184,7 +186,9 @@ def _put(out: Any, key: str, value: Any, kind: str, pause: Callable[[], None] = 
 
 
 def _put_struct(out: Any, struct: msgspec.Struct, fields: list[_Field], pause: Callable[[], None] = _no_pause) -> None:
-    for field in fields:
+    for position, field in enumerate(fields):
+        if position % _FIELDS == _FIELDS - 1:
+            pause()
         value = getattr(struct, field.name)
         if value is None or value == field.default:
             continue

@@ -28,8 +28,8 @@ make, and the sidecar waits longer than this for a turn's other events."""
 TAKE: Final = 4
 """Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
-IDLE_LIMIT: Final = 512
-"""Of the oldest. A heartbeat is serialised in one call, which for twice as many would take a tenth of a millisecond."""
+IDLE_LIMIT: Final = 256
+"""Of the oldest. A heartbeat is serialised in one call, which shall stay well below a tenth of a millisecond."""
 SEND_TIMEOUT_S: Final = 5.0
 CLOSE_TIMEOUT_S: Final = 1.0
 MAX_BACKOFF_NS: Final = 5_000_000_000
@@ -167,20 +167,25 @@ class Emitter:
     def _beat(self) -> None:
         watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
         watches = list(self._watches)
+        self._pause()
         open_requests = list(chain.from_iterable(w.open_requests() for w in watches))
         self._pause()
         idle = list(islice(chain.from_iterable(w.idle_requests(self._pause) for w in watches), IDLE_LIMIT))
+        self._pause()
+        listed, more = open_requests[:OPEN_LIMIT], max(0, len(open_requests) - OPEN_LIMIT)
+        del open_requests
         self._pause()
         seq = next(self._rings.numbers)
         body = Heartbeat(
             last_seq=seq,
             dropped=self.dropped,
             errors=self.errors,
-            open_requests=open_requests[:OPEN_LIMIT],
-            open_more=max(0, len(open_requests) - OPEN_LIMIT),
+            open_requests=listed,
+            open_more=more,
             idle_requests=[request_id for request_id, _ in idle],
             idle_turns=[turn_id for _, turn_id in idle],
         )
+        self._pause()
         now_ns = time.monotonic_ns()
         self._events.append(_event(watch, seq, now_ns, time.time_ns() - now_ns, body))
 
@@ -219,6 +224,9 @@ class Emitter:
         events, self._events = self._events, []
         for batch in self._encoder.encode(events, observed_ns=time.time_ns()):
             self.outbox.add(batch)
+            self._pause()
+        while events:  # freeing all at once takes as long as making some
+            del events[-8:]
             self._pause()
 
     # --- outbox to sidecar ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-BUDGET_NS: Final = 25_000
+BUDGET_NS: Final = 15_000
 """How long it works at least before it offers. Each offer is a switch of threads, which costs both sides more than most
 steps take; with a step that began within the budget, and the noise of a machine, a slice stays below 0.1 ms."""
 

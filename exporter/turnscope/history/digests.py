@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from turnscope.history.pieces import Piece
 
 DIGEST_BYTES: Final = 8
+
+
+def _no_pause() -> None:
+    return None
 
 
 class Key:
@@ -21,12 +26,21 @@ class Key:
         return hashlib.blake2b(digest_size=DIGEST_BYTES, key=self._key, person=what)
 
     def digest(self, piece: Piece) -> bytes:
-        """Of role and texts, each with its length before it, so that no two messages are fed to the hash alike."""
+        """Of role and texts."""
+        return self.digest_of([[part] for part in (piece.role, *(part for text in piece.texts for part in text))])
+
+    def digest_of(self, texts: Iterable[Sequence[str]], pause: Callable[[], None] = _no_pause) -> bytes:
+        """Of texts, each in windows, with its length before it, so that no two messages are fed to the hash alike."""
         state = self._begin(b"message")
-        for part in (piece.role, *(part for text in piece.texts for part in text)):
-            encoded = part.encode("utf-8", "surrogatepass")
-            state.update(len(encoded).to_bytes(8, "little"))
-            state.update(encoded)
+        for windows in texts:
+            encoded = []
+            for window in windows:
+                encoded.append(window.encode("utf-8", "surrogatepass"))
+                pause()
+            state.update(sum(map(len, encoded)).to_bytes(8, "little"))
+            for part in encoded:
+                state.update(part)
+                pause()
         return state.digest()
 
 

@@ -81,7 +81,8 @@ class Piece(msgspec.Struct, frozen=True):
 def pieces(body: Mapping[str, Any]) -> Iterator[Piece]:
     """The pieces in the order in which prompts have them: model, system, tools, messages, parameters.
 
-    Values may still be encoded (``msgspec.Raw``): then messages are decoded one at a time, as they are asked for.
+    Values, and entries of lists, may still be encoded (``msgspec.Raw``): then messages are decoded one at a time, as
+    they are asked for.
     """
     model = _plain(body.get(MODEL))
     if isinstance(model, str):
@@ -212,6 +213,8 @@ def _part(part: Any, label: str) -> list[Text]:
 
 # --- shapes -------------------------------------------------------------------------------------------
 def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
     if not isinstance(value, msgspec.Raw):
         return value
     try:

@@ -23,7 +23,7 @@ from turnscope.semconv import HoldKind, Leg, turn_key
 
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
 _NAMED: Final = ("remote_engine_id", "remote_request_id", "remote_host", "remote_port")
-_TURNS: Final = 8
+_TURNS: Final = 4
 """Turns' ids made without a pause."""
 _SCHEDULED: Final = 2
 """``EngineCoreEventType.SCHEDULED``."""

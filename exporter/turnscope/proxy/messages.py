@@ -1,31 +1,29 @@
 """What an attempt tells of messages: roles, lengths and keyed digests; never text.
 
-Made in the background from the body as it came, message by message, so that serving threads neither decode nor hash a
-history. Decoding the body and each message is one call, which holds the interpreter as long as it takes. The bodies
-that wait for it are bounded; one that finds no room is told without digests, at once.
+Made in the background from the body as it came, in short steps, so that serving threads neither decode nor hash a
+history. The bodies that wait for it are bounded; one that finds no room is told without digests, at once.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
 
 from turnscope.decode.codec import MAX_LIST
 from turnscope.history.digests import Key
-from turnscope.history.pieces import FIELDS, MODEL, PROMPT, Piece, message, pieces
+from turnscope.history.pieces import ATTACHMENT, FIELDS, MODEL, PROMPT, message, pieces
+from turnscope.history.reading import Reading
 from turnscope.history.reasoning import reasoning_chars, trimmed, without_reasoning
 from turnscope.model import Attempt
 from turnscope.proxy.said import Said
 
 WAITING_LIMIT: Final = 64 << 20
 """Bytes of bodies kept in one process until they are told."""
-_SLICE: Final = 16_384
-"""Characters that are read and hashed without a pause; what a message costs besides counts as ``_A_MESSAGE``."""
-_A_MESSAGE: Final = 1_024
+_TOLD: Final = FIELDS - {MODEL}
 
 Pause = Callable[[], None]
 
@@ -128,20 +126,29 @@ def _no_pause() -> None:
 
 def tell(body: bytes, key: Key | None, pause: Pause = _no_pause) -> Told:
     """Of a request's body; nothing of one that is no JSON object. Of very many messages the newest are told."""
+    try:
+        return _told(Reading(body, pause), key, pause)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return Told([], [], b"", [], [], b"", _id(key))
+
+
+def _told(reading: Reading, key: Key | None, pause: Pause) -> Told:
     roles: tuple[list[str], list[str]] = [], []
     chars: tuple[list[int], list[int]] = [], []
     digests: tuple[list[bytes], list[bytes]] = [], []
-    work = 0
-    for piece in _pieces(body):
+    fields = {name: value for name, value in reading.fields().items() if name in _TOLD}
+    pause()
+    for piece in pieces(fields):
+        role = "".join(reading.windows(piece.role))
+        texts = [("".join(reading.windows(text.label)), [*reading.windows(text.text)]) for text in piece.texts]
+        pause()
         kind = int(piece.index is None or piece.role == PROMPT)
-        roles[kind].append(piece.role)
-        chars[kind].append(piece.chars)
+        roles[kind].append(role)
+        chars[kind].append(sum(len(part) for label, parts in texts if label != ATTACHMENT for part in parts))
         if key is not None:
-            digests[kind].append(key.digest(piece))
-        work += piece.chars + _A_MESSAGE
-        if work > _SLICE:
-            work = 0
-            pause()
+            whole = ([role], *(part for label, parts in texts for part in ([label], parts)))
+            digests[kind].append(key.digest_of(whole, pause))
+        pause()
     newest, first = slice(-MAX_LIST, None), slice(MAX_LIST)
     return Told(
         roles[0][newest],
@@ -150,13 +157,9 @@ def tell(body: bytes, key: Key | None, pause: Pause = _no_pause) -> Told:
         roles[1][first],
         chars[1][first],
         b"".join(digests[1][first]),
-        key.id if key is not None else "",
+        _id(key),
     )
 
 
-def _pieces(body: bytes) -> Iterator[Piece]:
-    try:
-        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        yield from (piece for piece in pieces({k: v for k, v in fields.items() if k in FIELDS}) if piece.role != MODEL)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return
+def _id(key: Key | None) -> str:
+    return key.id if key is not None else ""

@@ -16,11 +16,11 @@ GAPS: Final = "gaps"
 FATES: Final = "fates"
 COURSE: Final = "course"
 
-_ASKED: Final = "(finish_reason = 'tool_calls' OR tool_calls > 0)"
+_ASKED: Final = "CASE WHEN finish_reason = 'tool_calls' THEN true ELSE tool_calls > 0 END"
 _FILLED: Final = f"""CASE
         WHEN fine AND asked AND brings = 'tool' THEN '{Part.TOOL_WAIT}'
         WHEN fine AND NOT asked AND brings = 'user' THEN '{Part.USER_WAIT}' ELSE '{Part.UNKNOWN}' END"""
-"""What filled a pause: inferred, as in ``measures.waits``, from what the turn asked for and what the next one brings."""
+"""What filled a pause: inferred, as in ``measures.waits``, from what the turn asked for and the next one brings."""
 _SLOT: Final = "floor(4 * log2(greatest(pause_ns, 1000000) / 1e9))::BIGINT"
 _HELD: Final = "coalesce(held_ns, hold_ended_ns - hold_started_ns)"
 _UNTIL: Final = f"coalesce({_HELD}, least(ttl_ns, $newest_ns - hold_started_ns), 0)"
@@ -34,9 +34,10 @@ def slot_begin_s(slot: int) -> float:
 def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple[str, Params]:
     """Rows of three kinds, told apart by ``what``.
 
-    ``gaps``: pauses between turns and the next of their sessions, per ``filled`` and ``slot`` (``slot_begin_s``), and
-    where ``slot`` is NULL per ``filled`` as a whole. Of the ``turns`` that were followed, how many were so before the
-    kept blocks' time limit (``in_time``), after it, where nothing was kept, and where no limit is known.
+    ``gaps``: pauses between turns and the next of their sessions, per ``filled`` and ``slot`` (``slot_begin_s``);
+    where ``slot`` is NULL per ``filled`` as a whole, and over all where that is NULL too. Of the ``turns`` that were
+    followed, how many were so before the kept blocks' time limit (``in_time``), after it, where nothing was kept, and
+    where no limit is known.
 
     ``fates``: per ``fate``, holds, the tokens and bytes that they kept, and those times the seconds for which they did.
 
@@ -71,8 +72,8 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
     held = newest(HOLDS, src.holds, "hold_id, kind, started_ns, ended_ns, held_ns, ttl_ns, outcome, tokens, bytes")
     return (
         f"""WITH turned AS MATERIALIZED (
-    SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked FROM {among}
-    WHERE {" AND ".join(own)}),
+    SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked
+    FROM {among} WHERE {" AND ".join(own)}),
 left_behind AS (
     SELECT hash(hold_id) AS hold_key, true AS hold_id, kind, started_ns AS hold_started_ns, ended_ns AS hold_ended_ns,
         held_ns, ttl_ns, outcome, tokens, bytes FROM {held}),
@@ -88,16 +89,16 @@ kept AS (
     SELECT hold_id, outcome, held_ns, hold_ended_ns AS ended_ns, hold_started_ns AS started_ns, ttl_ns, tokens, bytes,
         left_key AS hold_key, session_key, pause_ns, {_HELD} AS lasted_ns FROM joined WHERE {" AND ".join(hold)}),
 reaching AS MATERIALIZED (
-    SELECT hold_started_ns, hold_started_ns + greatest(0, {_UNTIL}) AS hold_ended_ns, coalesce(outcome, 'held') AS outcome,
-        tokens, bytes FROM joined WHERE {" AND ".join(reaching)}),
+    SELECT hold_started_ns, hold_started_ns + greatest(0, {_UNTIL}) AS hold_ended_ns,
+        coalesce(outcome, 'held') AS outcome, tokens, bytes FROM joined WHERE {" AND ".join(reaching)}),
 {_COURSE}
 SELECT '{GAPS}' AS what, filled, slot, {_COUNTED} FROM gaps GROUP BY filled, slot
-UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, quantile_disc(pause_ns, 0.5) AS median_ns,
-    quantile_disc(pause_ns, 0.95) AS p95_ns, min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns
-FROM gaps GROUP BY filled
-UNION ALL BY NAME SELECT '{FATES}' AS what, {fate("kept", "kept")} AS fate, count(*) AS holds, count(lasted_ns) AS timed,
-    sum(tokens)::BIGINT AS tokens, sum(bytes)::BIGINT AS bytes, sum(tokens * (lasted_ns / 1e9)) AS token_seconds,
-    sum(bytes * (lasted_ns / 1e9)) AS byte_seconds, quantile_disc(lasted_ns, 0.5) AS held_median_ns
+UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, {_SPREAD} FROM gaps GROUP BY filled
+UNION ALL BY NAME SELECT '{GAPS}' AS what, {_COUNTED}, {_SPREAD} FROM gaps HAVING count(*) > 0
+UNION ALL BY NAME SELECT '{FATES}' AS what, {fate("kept", "kept")} AS fate, count(*) AS holds,
+    count(lasted_ns) AS timed, sum(tokens)::BIGINT AS tokens, sum(bytes)::BIGINT AS bytes,
+    sum(tokens * (lasted_ns / 1e9)) AS token_seconds, sum(bytes * (lasted_ns / 1e9)) AS byte_seconds,
+    quantile_disc(lasted_ns, 0.5) AS held_median_ns
 FROM kept GROUP BY fate
 UNION ALL BY NAME SELECT '{COURSE}' AS what, step * $step_ns AS at_ns, outcome, level_tokens, level_bytes
 FROM levels WHERE {shown}
@@ -108,6 +109,8 @@ ORDER BY what, filled NULLS FIRST, slot NULLS FIRST, holds DESC, fate, at_ns, ou
 _COUNTED: Final = """count(*) AS turns, count_if(coalesce(pause_ns <= ttl_ns, false))::BIGINT AS in_time,
     count_if(coalesce(pause_ns > ttl_ns, false))::BIGINT AS too_late, count_if(NOT kept)::BIGINT AS not_kept,
     count_if(kept AND ttl_ns IS NULL)::BIGINT AS no_limit"""
+_SPREAD: Final = """quantile_disc(pause_ns, 0.5) AS median_ns, quantile_disc(pause_ns, 0.95) AS p95_ns,
+    min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns"""
 _COURSE: Final = """changes AS (
     SELECT moment // $step_ns AS step, outcome, sum(tokens) AS tokens, sum(bytes) AS bytes,
         sum(tokens * rest) AS tokens_in, sum(bytes * rest) AS bytes_in

@@ -30,9 +30,9 @@ MOST_NAMES: Final = 100
 
 
 def avoidable(src: Sources, scope: Scope) -> tuple[str, Params]:
-    """``axis, name`` and sums over turns that computed again what their session had computed before: ``axis`` is reason, model
-    or application, the most tokens first. A turn of a session of two applications is in both; without any its name is
-    NULL."""
+    """``axis, name`` and sums over turns that computed again what their session had computed before: ``axis`` is
+    reason, model or application, the most tokens first. A turn of a session of two applications is in both; without any
+    its name is NULL."""
     wanted = (
         "session_id, reason, model, recomputed_tokens, recompute_ns, recompute_low_ns, recompute_high_ns, refetch_ns, "
         "refetch_basis"
@@ -64,8 +64,9 @@ def balance(src: Sources, scope: Scope) -> tuple[str, Params]:
         f"""SELECT grouping(prefill_engine) = 1 AS every, prefill_engine, count(*) AS turns,
     count_if(fetched_tokens > 0)::BIGINT AS fetches, sum(fetched_tokens)::BIGINT AS fetched_tokens,
     sum(fetched_bytes)::BIGINT AS fetched_bytes, count(net_gain_ns) AS judged,
-    count_if(net_gain_ns >= 0)::BIGINT AS gained, sum(net_gain_ns) FILTER (net_gain_ns >= 0)::BIGINT AS gained_ns,
-    count_if(net_gain_ns < 0)::BIGINT AS lost, -sum(net_gain_ns) FILTER (net_gain_ns < 0)::BIGINT AS lost_ns,
+    count_if(net_gain_ns >= 0)::BIGINT AS gained_fetches,
+    sum(net_gain_ns) FILTER (net_gain_ns >= 0)::BIGINT AS gained_ns,
+    count_if(net_gain_ns < 0)::BIGINT AS lost_fetches, -sum(net_gain_ns) FILTER (net_gain_ns < 0)::BIGINT AS lost_ns,
     count_if(net_gain_high_ns < 0)::BIGINT AS surely_lost,
     count_if({FAILED})::BIGINT AS failed_reads,
     count_if(wasted_bytes > 0)::BIGINT AS wasted_turns, sum(wasted_bytes)::BIGINT AS wasted_bytes,

@@ -56,9 +56,10 @@ def counted(src: Sources, scope: Scope) -> tuple[str, Params]:
     found, params = turns(src, scope, "session_id, suspicions, status, continuity_evidence")
     return (
         f"""WITH found AS MATERIALIZED {found}
-SELECT NULL AS kind, count_if(len(suspicions) > 0)::BIGINT AS turns, count(*) AS judged,
-    count(DISTINCT session_id) FILTER (len(suspicions) > 0) AS sessions, count_if(status != '{Status.OK}')::BIGINT AS failed,
-    count_if(continuity_evidence IN {_COMPARED})::BIGINT AS compared
+SELECT NULL AS kind, count(*) FILTER (len(suspicions) > 0) AS turns, count(*) AS judged,
+    count(DISTINCT session_id) FILTER (len(suspicions) > 0) AS sessions,
+    count(*) FILTER (status != '{Status.OK}') AS failed,
+    count(*) FILTER (continuity_evidence IN {_COMPARED}) AS compared
 FROM found
 UNION ALL BY NAME (SELECT kind, count(*) AS turns, count(DISTINCT session_id) AS sessions
 FROM (SELECT unnest(suspicions) AS kind, session_id FROM found) GROUP BY kind ORDER BY turns DESC, kind)"""

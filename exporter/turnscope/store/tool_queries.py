@@ -86,7 +86,8 @@ def evaluated(src: Sources, scope: Scope) -> tuple[str, Params]:
     """A page of ``name, label``, one row each: how often evaluations gave it, and their scores."""
     found, params = sessions(src, scope, "session_id, evaluations")
     return (
-        f"""SELECT result.name AS name, result.label AS label, count(*) AS results, count(DISTINCT session_id) AS sessions,
+        f"""SELECT result.name AS name, result.label AS label, count(*) AS results,
+    count(DISTINCT session_id) AS sessions,
     count(result.score) AS scored, avg(result.score) AS mean, min(result.score) AS lowest, max(result.score) AS highest,
     count(*) OVER () AS total
 FROM (SELECT session_id, unnest(evaluations) AS result FROM {found}) GROUP BY ALL
