@@ -108,9 +108,10 @@ def doubts(summary: SessionSummary) -> list[str]:
             "Waits told so are upper bounds: the application's own work is in them."
         )
     if summary.unknown_model_call_ns:
+        dark = text.share(summary.unknown_model_call_ns, whole)
         out.append(
-            f"Of its time {text.share(summary.unknown_model_call_ns, whole)} was in model calls whose first word nobody timed: how "
-            "much of it was reading and how much writing is not known."
+            f"Of its time {dark} was in model calls whose first word nobody timed: how much of it was reading and how "
+            "much writing is not known."
         )
     if between:
         seen = "proxy" in summary.sources or not summary.turns

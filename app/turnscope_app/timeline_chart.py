@@ -70,7 +70,10 @@ def chart(timeline: Timeline) -> alt.LayerChart:
             .encode(x="start:Q", y=_lanes(timeline), text="turn:Q")
         )
     if not held.empty:
-        layers += [_bars(held, timeline, _FATES), *_deadlines(held[held["deadline"].notna()], timeline)]
+        layers += [
+            _bars(held, timeline, _FATES, legends="bottom"),
+            *_deadlines(held[held["deadline"].notna()], timeline),
+        ]
     if timeline.axis.breaks:
         layers += _breaks(timeline.axis)
     return (
@@ -95,13 +98,13 @@ def reading(timeline: Timeline) -> str:
     return " ".join(said)
 
 
-def _bars(found: pd.DataFrame, timeline: Timeline, shades: dict[str, str]) -> alt.Chart:
+def _bars(found: pd.DataFrame, timeline: Timeline, shades: dict[str, str], *, legends: str = "top") -> alt.Chart:
     present = [name for name in shades if name in set(found["kind"])]
     scale = alt.Scale(domain=present, range=[shades[name] for name in present])
     widest = 40 + 7 * max(map(len, present), default=0)
     columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
     title = f"Time since the session began{' (h:mm:ss)' if _is_long(timeline.axis) else ''}"
-    legend = alt.Legend(orient="top", direction="horizontal", labelLimit=widest, columns=columns, symbolOpacity=1)
+    legend = alt.Legend(orient=legends, direction="horizontal", labelLimit=widest, columns=columns, symbolOpacity=1)
     return (
         alt.Chart(found)
         # The line round a bar keeps one that is shorter than a pixel visible.

@@ -82,7 +82,7 @@ def test_the_report_is_downloaded_and_opens_without_the_explorer(
 ) -> None:
     visit = _session(browser, address, "desk-agent")
     with visit.page.expect_download() as waiting:
-        visit.page.locator(".st-key-session_report button").click()
+        visit.page.locator(".st-key-session_report button").first.click()
     assert waiting.value.suggested_filename == "turnscope-desk-agent.html"
     waiting.value.save_as(tmp_path / "report.html")
     for scheme, width in (("light", 1200), ("dark", 390)):
@@ -100,7 +100,7 @@ def test_hostile_names_do_nothing_on_the_page_and_in_its_report(browser: Browser
     assert "pwned" not in visit.page.title()
     assert visit.page.locator("img[src=x]").count() == 0
     with visit.page.expect_download() as waiting:
-        visit.page.locator(".st-key-session_report button").click()
+        visit.page.locator(".st-key-session_report button").first.click()
     waiting.value.save_as(tmp_path / "report.html")
     visit.shoot("session-hostile")
     report = Visit(browser)
