@@ -145,7 +145,8 @@ def _compare(
     for block in range(blocks + 1):
         one: dict[bool, Run] = {}
         for which in rng.sample([False, True], 2):
-            one[which] = _run(watched if which else plain, f"{name} {block}")
+            # Other words each time: what one run leaves in the caches must not help the next.
+            one[which] = _run(watched if which else plain, f"{name} {block} {which}")
         if block:
             runs.append((one[False], one[True]))
         say(
