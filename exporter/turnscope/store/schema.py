@@ -33,7 +33,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def withdrawn(self) -> str | None:
-        """The test for a row that is withdrawn; None where none ever is. Files of an older turnscope have no such rows."""
+        """The test for a row that is withdrawn; None where none ever is. An older turnscope wrote no such rows."""
         return "coalesce(withdrawn, false)" if "withdrawn" in self.row.__struct_fields__ else None
 
     @property
