@@ -406,6 +406,8 @@ ELSEWHERE: Final = {
     "turn_index": "the turn's number",
     "previous_turn_id": "links between traces",
     "revision": "of the row, not of the turn",
+    "withdrawn": "readers leave such rows out",
+    "part_of": "the same",
     "diverged_message": "the story says where the request parts from the turn before",
     "diverged_role": "the same",
     "diverged_kind": "the same",

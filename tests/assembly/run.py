@@ -60,9 +60,8 @@ class Run:
         return round(sum(v for k, v in self.counters().items() if k[: len(key)] == key), ROUNDING)
 
     def turns(self) -> dict[str, Turn]:
-        """Newest row of every turn, by P's request (D's or the proxy's id where there is none)."""
-        rows = {fact.turn.turn_id: fact.turn for fact in self.facts if fact.turn is not None}
-        return {row.prefill_request_id or row.decode_request_id or row.turn_id: row for row in rows.values()}
+        """Newest row of every turn that readers see, by P's request (D's or the proxy's id where there is none)."""
+        return {row.prefill_request_id or row.decode_request_id or row.turn_id: row for row in stored(self.facts)}
 
     def holds(self) -> dict[str, HoldRecord]:
         """Newest row of every hold and lease, by its request."""
@@ -72,6 +71,15 @@ class Run:
         """The present value of a gauge."""
         found = {(s.metric, s.labels): s.value for s in self.assembler.samples(self.now_ns)}
         return found[f"turnscope_{metric}", labels]
+
+
+def stored(facts: Iterable[Fact]) -> list[Turn]:
+    """The turns that readers of the store see."""
+    rows: dict[str, Turn] = {}
+    for turn in (fact.turn for fact in facts if fact.turn is not None):
+        held = rows.get(turn.turn_id)
+        rows[turn.turn_id] = turn if held is None or turn.revision >= held.revision else held
+    return [row for row in rows.values() if not row.withdrawn]
 
 
 def totals(facts: Iterable[Fact]) -> dict[tuple[str, ...], float]:

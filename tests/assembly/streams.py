@@ -58,7 +58,8 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             cause = draw(st.sampled_from(list(StuckCause)))
             events.append(pair.p.say(Stuck(request_id=f"p{n}", cause=cause, handle=given), at + 20))
         tried = draw(st.integers(-6, 3))
-        events += failed_attempts(pair, n, tried, at, given=given, session=session, named=draw(st.booleans()))
+        named, parked = draw(st.booleans()), draw(st.booleans())
+        events += failed_attempts(pair, n, tried, at, given=given, session=session, named=named, parked=parked)
         events += pair.turn(
             n,
             at_ms=at,
@@ -98,10 +99,18 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
 
 
 def failed_attempts(
-    pair: Pair, n: str, count: int, at_ms: int, *, given: Handle | None, session: str | None, named: bool
+    pair: Pair,
+    n: str,
+    count: int,
+    at_ms: int,
+    *,
+    given: Handle | None,
+    session: str | None,
+    named: bool,
+    parked: bool = False,
 ) -> list[Event]:
     """``count`` prefills of turn ``n`` that failed, the first with the handle. ``named``: their answers told P's
-    identity."""
+    identity. ``parked``: P had said of the first that it would never run it."""
     events: list[Event] = []
     for number in range(1, count + 1 if pair.proxy is not None else 1):
         name = f"p{n}-{number}"
@@ -122,6 +131,9 @@ def failed_attempts(
             prefill_start_ns=number * MS,
         )
         assert pair.proxy is not None
+        if parked and number == 1:
+            stuck = Stuck(request_id=name, cause=StuckCause.LOAD_FAILED, handle=handle)
+            events.append(pair.p.say(stuck, at_ms + 5))
         events += [pair.p.say(leg, at_ms + 10 * number), pair.proxy.say(attempt, at_ms + 10 * number + 5)]
     return events
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.assembly.possible import possible
-from tests.assembly.run import totals
+from tests.assembly.run import stored, totals
 from tests.assembly.streams import disorder, traffic
 from tests.builders import MS, SECOND
 from turnscope.assembly import Assembler, AssemblySettings
@@ -134,11 +134,11 @@ def test_each_key_is_final_once_and_nothing_is_ever_taken_back(data: st.DataObje
 
 
 def newest(facts: list[Fact]) -> dict[tuple[str, str], Any]:
-    """The last row of each turn and hold, but for what says when it was written."""
-    rows: dict[tuple[str, str], Any] = {}
+    """The last row of each turn and hold that readers see, but for what says when it was written."""
+    rows: dict[tuple[str, str], Any] = {
+        ("turn", turn.turn_id): structs.replace(turn, revision=0, late=False) for turn in stored(facts)
+    }
     for fact in facts:
-        if fact.turn is not None:
-            rows["turn", fact.turn.turn_id] = structs.replace(fact.turn, revision=0, late=False)
         if fact.hold is not None:
             rows["hold", fact.hold.hold_id] = structs.replace(fact.hold, revision=0)
     return rows
@@ -163,6 +163,35 @@ def _as_led_to(row: Turn) -> Turn:
     was tried again after all, the first row tells of its attempts as far as they were known when it was last looked at.
     """
     return structs.replace(row, suspicions=[], attempts_made=[], wasted_bytes=None)
+
+
+@many
+@given(st.data())
+def test_the_rows_that_readers_see_are_the_turns_that_were_counted_and_those_that_stand_still(
+    data: st.DataObject,
+) -> None:
+    events = data.draw(traffic().flatmap(disorder))
+    arrivals, cut = data.draw(pauses(len(events))), data.draw(st.integers(0, len(events)))
+    assembler, facts = Assembler(AssemblySettings()), list[Fact]()
+
+    def counted() -> set[str]:
+        return {fact.turn.turn_id for fact in facts if isinstance(fact, Final) and fact.turn is not None}
+
+    def seen() -> set[str]:
+        assembler._closing.settle()
+        facts.extend(assembler.take())
+        return {turn.turn_id for turn in stored(facts)}
+
+    for event, at in zip(events[:cut], arrivals[:cut], strict=True):
+        assembler.feed(event, at)
+    shown = seen()
+    standing = {
+        t.turn_id for t in assembler._state.turns.values() if t.stuck and assembler._closing._closes_as(t) == "turn"
+    }
+    assert shown == counted() | standing
+    if cut < len(events):
+        facts += arrive(assembler, events[cut:], arrivals[cut:])
+        assert seen() == counted()
 
 
 OF_ARRIVAL = {
@@ -225,7 +254,7 @@ def test_computed_tokens_are_counted_once_told_apart_or_not(data: st.DataObject)
 def test_replay_of_a_journal_adds_exactly_what_was_not_counted(data: st.DataObject) -> None:
     events = data.draw(traffic().flatmap(disorder))
     arrivals = data.draw(pauses(len(events)))
-    whole = totals(arrive(Assembler(AssemblySettings()), events, arrivals))
+    whole = arrive(Assembler(AssemblySettings()), events, arrivals)
     crash, checkpoint = sorted(data.draw(st.tuples(*2 * (st.integers(0, len(events)),))), reverse=True)
     before, saved, facts = Assembler(AssemblySettings()), b"", list[Fact]()
     for number in range(crash):
@@ -245,7 +274,8 @@ def test_replay_of_a_journal_adds_exactly_what_was_not_counted(data: st.DataObje
         if isinstance(fact, Final):
             after.mark_counted(fact.key, arrivals[-1])
     facts += arrive(after, events[begin:], arrivals[begin:]) if begin < len(events) else []
-    assert totals(facts) == whole
+    assert totals(facts) == totals(whole)
+    assert {t.turn_id for t in stored(facts)} == {t.turn_id for t in stored(whole)}
 
 
 @many

@@ -79,7 +79,7 @@ def test_it_is_not_counted_while_the_engine_still_has_it_and_once_when_it_is_giv
     left = request("p2", prompt=1250, handle_in=pair.handle("1", 1199), added_mono_ns=5000 * MS, **NEVER_RUN)
     run.feed([pair.p.say(left, 901_000)]).wait(20)
     turn = run.turns()["p2"]
-    assert (turn.status, turn.stage, turn.stuck_cause, turn.revision) == ("stuck", "prefill", "load_failed", 2)
+    assert (turn.status, turn.stage, turn.stuck_cause, turn.revision) == ("stuck", "prefill", "load_failed", 3)
     assert (turn.fetched_tokens, turn.path) == (None, "unknown"), "what it set out to fetch it never did"
     assert run.count("turns_ended_total", "prefill-0", "stuck") == 1
     assert run.count("stuck_total", "prefill-0") == 1

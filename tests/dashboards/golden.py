@@ -134,6 +134,7 @@ def openmetrics(folder: Path) -> tuple[str, Scenario]:
         now_s[0] = now / SECOND
         facts = assembler.take()
         turns |= {fact.turn.turn_id: fact.turn for fact in facts if fact.turn is not None}
+        turns = {turn_id: turn for turn_id, turn in turns.items() if not turn.withdrawn}
         _count(facts, assembler, metrics, now)
         assert metrics.add_all(_at_rest(turns.values(), rested, now - REST_S * SECOND)) == []
         page = exposition.render(metrics.points("prometheus"), OPENMETRICS["Accept"])[0].decode()

@@ -108,12 +108,13 @@ class AgentSpans:
             self._show(trace, known)
 
     def hear(self, turn: Turn, now_ns: int) -> None:
-        """Take in what a turn tells of the session of the span that called it, also before that span comes."""
+        """Take in what a turn tells of the session of the span that called it, also before that span comes. One that is
+        withdrawn tells nothing, and what it told before is forgotten."""
         if turn.caller_trace_id is None or turn.caller_span_id is None:
             return
         trace = self._state.traces.get(turn.caller_trace_id) or self._touch(turn.caller_trace_id, now_ns)
-        own = turn.session_id if turn.session_source != SPAN else None
-        if may_ask(turn):
+        own = turn.session_id if turn.session_source != SPAN and not turn.withdrawn else None
+        if may_ask(turn) and not turn.withdrawn:
             self._state.remembered += turn.turn_id not in trace.asking
             trace.asking[turn.turn_id] = turn.caller_span_id, turn.session_id if own is None else None
         elif trace.asking.pop(turn.turn_id, None) is not None:

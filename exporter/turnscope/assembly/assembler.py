@@ -204,7 +204,7 @@ class Assembler:
             self._closing.dirty.add(key)
             self._push(self._turns.schedule(turn, arrival_ns), TURN, key)
             if news:
-                self._closing.show(turn)
+                self._closing.stands(turn)
             if isinstance(event.body, Request):
                 for waiting in self._turns.waiting_attempts(event.body.request_id):
                     self._push(self._turns.schedule(waiting, arrival_ns), TURN, waiting.turn_id)
@@ -234,13 +234,13 @@ class Assembler:
         self._closing.settle()
 
     def _look_for_idle(self, emitter: EmitterState, before: dict[str, Idle], arrival_ns: int) -> None:
-        for turn in self._standstill.beat(emitter, before, arrival_ns):
-            self._closing.dirty.add(turn.turn_id)
+        self._closing.dirty |= self._standstill.moved(emitter, before)
+        for turn in self._standstill.beat(emitter, arrival_ns):
             if turn.counted:
                 self._turns.put(turn)
             else:
                 self._push(self._turns.schedule(turn, arrival_ns), TURN, turn.turn_id)
-            self._closing.show(turn)
+            self._closing.stands(turn)
 
     def _too_old(self, event: Event, emitter: EmitterState, arrival_ns: int) -> bool:
         """Whether it is older than what is remembered: it opens nothing."""
@@ -269,6 +269,7 @@ class Assembler:
         self._closing.settle()
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
+        self._closing.withdraw(turn, target.turn_id)
         if target.counted:
             target.late = True
             self._turns.put(target)

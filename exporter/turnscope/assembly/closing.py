@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from turnscope.assembly import counts, learning
 from turnscope.assembly.agent_spans import SPAN, AgentSpans, may_ask
 from turnscope.assembly.attempts import Attempts
@@ -82,12 +84,15 @@ class Closing:
             self._revise_hold(hold)
         self.dirty_holds = set()
         for key in sorted(again):
-            counted = self._turns.get(key)
-            if counted is not None and counted.counted:
-                self._revise(counted)
+            turn = self._turns.get(key)
+            if turn is not None and turn.counted:
+                self._revise(turn)
+            elif turn is not None:
+                self._show(turn)
 
     def _judge_changed(self) -> set[str]:
-        """Judge what changed by everything that is known, and note whom that concerns; those of them that are counted.
+        """Judge what changed by everything that is known, and note whom that concerns; those of them that have a row,
+        or stand still and are to have one.
 
         Open turns as well: what they leave in caches and holds concerns turns that may be counted before them. Nothing
         is counted or written before all verdicts agree, else it would be by the order in which they were come to.
@@ -110,7 +115,7 @@ class Closing:
             self.dirty |= self._continuity.judge(turn)
             if turn.counted:
                 self._turns.put(turn)
-        return {key for key, turn in changed.items() if turn.counted}
+        return {key for key, turn in changed.items() if turn.counted or turn.row is not None or turn.stuck is not None}
 
     def _known_hold(self, key: str) -> HoldState | None:
         return self._state.old_holds.get(key)
@@ -118,19 +123,28 @@ class Closing:
     # --- turns ----------------------------------------------------------------------------------------
     def close_turn(self, turn: TurnState) -> None:
         """Count a turn; an attempt of a turn counted elsewhere, and facts without an anchor, are put away."""
-        turn.counted = True
-        if turn.attempt is not None and not self._settler.is_final(turn.attempt):
-            turn.closed = "attempt"
+        turn.counted, turn.closed = True, self._closes_as(turn)
+        if turn.closed == "attempt":
             self._ledger.count(f"attempt:{turn.turn_id}", self._pairs(turn))
-        elif self._turns.direct(turn) or not anchored(turn):
-            turn.closed = "fragment"
+            self.withdraw(turn, self._part_of(turn))
+        elif turn.closed == "fragment":
             kind = "direct" if turn.prefill is not None else "decode" if turn.decodes else "transfer"
             self._state.direct_requests += kind == "direct"
             self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", kind)])
+            self.withdraw(turn, None)
         else:
-            turn.closed = "turn"
             self._count(turn)
         self._turns.put(turn)
+
+    def _closes_as(self, turn: TurnState) -> str:
+        """What it is, by what is known of it: see ``TurnState.closed``."""
+        if turn.attempt is not None and not self._settler.is_final(turn.attempt):
+            return "attempt"
+        return "fragment" if self._turns.direct(turn) or not anchored(turn) else "turn"
+
+    def _part_of(self, turn: TurnState) -> str | None:
+        """The turn that an attempt is counted with."""
+        return self._settler.counted_as(turn.attempt) if turn.attempt is not None else None
 
     def _pairs(self, turn: TurnState) -> list[Contribution]:
         """Its reads by reader and holder, now that both are known if they ever will be."""
@@ -145,6 +159,7 @@ class Closing:
         turn.counted, turn.closed = True, "attempt"
         self.dirty |= self._settler.forget(turn.turn_id)
         self._ledger.count(f"fragment:{turn.turn_id}", [one("turnscope_fragments_total", "attempt")])
+        self.withdraw(turn, None)
         self._turns.put(turn)
 
     def _count(self, turn: TurnState) -> None:
@@ -179,17 +194,33 @@ class Closing:
         handle = "yes" if attempt.handle_out is not None else "no"
         return [one("turnscope_answers_total", row.decode_engine or NO_ENGINE, streamed, handle)]
 
-    def show(self, turn: TurnState) -> None:
+    def stands(self, turn: TurnState) -> None:
         """A turn that was found to stand still: counted as stuck at once, and its row handed out before it ends. How it
         ends is counted when it does."""
+        self.dirty.add(turn.turn_id)
         self.settle()
         assert turn.stuck is not None
         prefill = turn.stuck.stage == "prefill"
         engine = self._engines.name(turn.prefill_engine_id if prefill else turn.decode_engine_id)
         labels = engine, str(turn.stuck.cause)
         self._ledger.count(f"stuck:{turn.turn_id}/{turn.stuck.cause}", [one("turnscope_stuck_total", *labels)])
-        if anchored(turn) and not turn.counted:
-            self._ledger.revise(turn=self._row(turn))
+
+    def _show(self, turn: TurnState) -> None:
+        """An open turn has a row as long as it stands still and is a turn by itself, as far as known."""
+        kind = self._closes_as(turn)
+        if turn.stuck is not None and kind == "turn":
+            self._renew(turn)
+        else:
+            self.withdraw(turn, self._part_of(turn) if kind == "attempt" else None)
+
+    def withdraw(self, turn: TurnState, part_of: str | None) -> None:
+        """What was shown is no turn by itself, or goes on: a last revision of its row says so, if it has one."""
+        shown = turn.row
+        if shown is None or (shown.withdrawn and shown.part_of == part_of):
+            return
+        turn.revision += 1
+        turn.row = structs.replace(shown, revision=turn.revision, withdrawn=True, part_of=part_of)
+        self._ledger.revise(turn=turn.row)
 
     def _build(self, turn: TurnState) -> Turn:
         row = build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
@@ -214,26 +245,31 @@ class Closing:
         return row
 
     def _revise(self, turn: TurnState) -> None:
-        """A newer row, if later facts changed it."""
-        if turn.closed != "turn":
-            return
-        self._latch(turn)
+        """A newer row of a turn that was counted, if later facts changed it; of an attempt, if it was shown and is
+        another turn's now."""
+        if turn.closed == "attempt":
+            self.withdraw(turn, self._part_of(turn))
+        if turn.closed == "turn":
+            self._latch(turn)
+            old = turn.row
+            row = self._renew(turn)
+            if old is not None and row.path != old.path:
+                self._ledger.count(
+                    f"reclassified:{turn.turn_id}/{turn.revision}",
+                    [one("turnscope_turns_reclassified_total", old.path, row.path)],
+                )
+        self._turns.put(turn)
+
+    def _renew(self, turn: TurnState) -> Turn:
+        """Its row, handed out if it is another than before."""
         self._attribution.judge(turn)
-        old = turn.row
         row = self._build(turn)
         row.revision = turn.revision
-        if old is None or row == old:
-            self._turns.put(turn)
-            return
-        turn.revision += 1
-        row.revision, turn.row = turn.revision, row
-        if row.path != old.path:
-            self._ledger.count(
-                f"reclassified:{turn.turn_id}/{turn.revision}",
-                [one("turnscope_turns_reclassified_total", old.path, row.path)],
-            )
-        self._turns.put(turn)
-        self._ledger.revise(turn=row)
+        if row != turn.row:
+            turn.revision += 1
+            row.revision, turn.row = turn.revision, row
+            self._ledger.revise(turn=row)
+        return row
 
     def _latch(self, turn: TurnState) -> None:
         """Count new suspicions; what was latched and has no evidence any more is withdrawn, once."""

@@ -75,10 +75,10 @@ class Settler:
         refs = self._state.proxy_turns[attempt.proxy_turn_id].attempts
         return attempt.final or (not any(ref.final for ref in refs.values()) and attempt.number == max(refs))
 
-    def _counted_as(self, attempt: Attempt) -> set[str]:
+    def counted_as(self, attempt: Attempt) -> str:
         """The turn of the last attempt of the same client request, which tells of all of them."""
         refs = self._state.proxy_turns[attempt.proxy_turn_id].attempts
-        return {ref.turn_id for ref in refs.values() if ref.final} or {refs[max(refs)].turn_id}
+        return next((ref.turn_id for ref in refs.values() if ref.final), refs[max(refs)].turn_id)
 
     def attempts(self, attempt: Attempt) -> dict[int, AttemptRef]:
         """All attempts of the same client request, by number."""
@@ -98,7 +98,7 @@ class Settler:
                 touched |= others
                 concerned.add(used)
         if turn.attempt is not None and not self.is_final(turn.attempt):
-            touched |= self.forget(turn.turn_id) | self._counted_as(turn.attempt)
+            touched |= self.forget(turn.turn_id) | {self.counted_as(turn.attempt)}
             return Concerned(touched - {turn.turn_id}, concerned)
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None

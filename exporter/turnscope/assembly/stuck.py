@@ -35,12 +35,15 @@ class Standstill:
             )
         return news
 
-    def beat(self, emitter: EmitterState, before: dict[str, Idle], arrival_ns: int) -> list[TurnState]:
-        """Turns that have taken no step for longer than the limit, by this engine\'s heartbeat, and were not stuck
-        before. ``before``: what its last heartbeat listed; what has moved since is not stuck any more."""
-        for request_id, idle in before.items():
-            if request_id not in emitter.idle and request_id in emitter.open:
-                self._moved(request_id, idle)
+    def moved(self, emitter: EmitterState, before: dict[str, Idle]) -> set[str]:
+        """Turns that are not stuck any more: what of them stood still in this engine's last heartbeat (``before``) has
+        moved since."""
+        listed = {id_: idle for id_, idle in before.items() if id_ not in emitter.idle and id_ in emitter.open}
+        return {idle.turn_id for request_id, idle in listed.items() if self._goes_on(request_id, idle)}
+
+    def beat(self, emitter: EmitterState, arrival_ns: int) -> list[TurnState]:
+        """Turns that have taken no step for longer than the limit, by this engine's heartbeat, and were not stuck
+        before."""
         found = []
         for request_id, idle in emitter.idle.items():
             if arrival_ns - idle.since_ns < self._settings.stuck_ns:
@@ -51,12 +54,14 @@ class Standstill:
                 found.append(turn)
         return found
 
-    def _moved(self, request_id: str, idle: Idle) -> None:
+    def _goes_on(self, request_id: str, idle: Idle) -> bool:
         turn = self._state.turns.get(idle.turn_id)
         if turn is None or turn.stuck is None:
-            return
-        if turn.stuck.request_id == request_id and turn.stuck.cause is StuckCause.UNKNOWN:
-            turn.stuck = None
+            return False
+        if turn.stuck.request_id != request_id or turn.stuck.cause is not StuckCause.UNKNOWN:
+            return False
+        turn.stuck = None
+        return True
 
     def _mark(self, turn: TurnState, emitter: EmitterState, request_id: str, idle: Idle) -> None:
         engine_id = emitter.engine_id or ""

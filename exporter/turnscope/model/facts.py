@@ -236,6 +236,10 @@ class Turn(msgspec.Struct, kw_only=True, gc=False):
     server_span_id: str | None = None
     late: bool = False
     """A fact arrived after the turn was counted."""
+    withdrawn: bool = False
+    """Shown while it stood still, until it was known that it is no turn by itself, or went on: readers leave it out."""
+    part_of: str | None = None
+    """Of one that is withdrawn: the turn that it is an attempt or a part of."""
 
 
 class HoldRecord(msgspec.Struct, kw_only=True, gc=False):

@@ -1,9 +1,12 @@
-"""Compaction: many small files of one partition become few large sorted ones with the newest revisions only."""
+"""Compaction: many small files of one partition become few large sorted ones with the newest revisions only.
+
+A row that is withdrawn hides older revisions of its key, so it stays as long as another file may have one.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
@@ -22,6 +25,8 @@ HOUR_NS: Final = 3_600_000_000_000
 DAY_NS: Final = 24 * HOUR_NS
 TARGET_BYTES: Final = 128 * 1024 * 1024
 """A file is closed once it is this large: with the row groups in flight, files end between 64 and 256 MB."""
+WHOLE: Final = 2
+"""Level of the files that a whole date becomes."""
 MEMORY: Final = "1GB"
 
 
@@ -46,8 +51,8 @@ def due(manifest: Manifest, now_ns: int) -> list[Job]:
     jobs = []
     for (table, date), files in sorted(by_date.items()):
         flushed = [f for f in files if f.level == 0]
-        if date < today and day > manifest.compacted_day and any(f.level < 2 for f in files):
-            jobs.append(Job(table, date, 2, tuple(files)))
+        if date < today and day > manifest.compacted_day and any(f.level < WHOLE for f in files):
+            jobs.append(Job(table, date, WHOLE, tuple(files)))
         elif len(flushed) > 1:
             jobs.append(Job(table, date, 1, tuple(flushed)))
     return jobs
@@ -59,16 +64,21 @@ def run(
     new_path: Callable[[], str],
     now_ns: int,
     *,
+    others: Sequence[File] = (),
     target: int = TARGET_BYTES,
     group_rows: int = ROW_GROUP,
 ) -> list[File]:
-    """Write the merged files and return them; nothing is visible until the manifest lists them. Raises StoreError."""
+    """Write the merged files and return them; nothing is visible until the manifest lists them. Raises StoreError.
+
+    ``others``: the table's files that stay beside them.
+    """
     table = TABLES[job.table]
     made: list[File] = []
     connection = sql.connect(memory=MEMORY, threads=1)
     try:
         files.register(connection)
-        batches = _Ahead(_merged(connection, table, [files.address(f.path) for f in job.inputs], group_rows))
+        inputs, stay = ([files.address(f.path) for f in some] for some in (job.inputs, others))
+        batches = _Ahead(_merged(connection, table, inputs, stay if job.level == WHOLE else None, group_rows))
         while batches.more():
             path, rows = new_path(), 0
 
@@ -102,12 +112,22 @@ def _discard(made: list[File], files: Files) -> None:
             files.delete(file.path)
 
 
-def _merged(connection: Any, table: Table, addresses: list[str], group_rows: int) -> Iterator[pa.RecordBatch]:
+def _merged(
+    connection: Any, table: Table, addresses: list[str], others: list[str] | None, group_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Withdrawn rows go whose keys ``others`` have no row of; None: it is not asked, and they stay."""
     sql.create_empty(connection, table)
     source, params = sql.rows(table, "files", any_file=True), {"files": addresses}
     connection.execute(f"CREATE TABLE again_{table.name} AS {sql.again(table, source)}", params)
+    stays = ""
+    if others is not None and table.withdrawn:
+        elsewhere = sql.rows(table, "others", any_file=bool(others))
+        hidden = f"SELECT {table.key} FROM {source} WHERE {table.withdrawn}"
+        needed = f"CREATE TABLE hiding AS SELECT {table.key} FROM {elsewhere} WHERE {table.key} IN ({hidden})"
+        connection.execute(needed, params | ({"others": others} if others else {}))
+        stays = f"WHERE NOT {table.withdrawn} OR {table.key} IN (FROM hiding) "
     query = (
-        f"SELECT {table.columns()} FROM {sql.newest(table, source)} "
+        f"SELECT {table.columns()} FROM {sql.newest(table, source, withdrawn=True)} {stays}"
         f"ORDER BY {', '.join(f'{c} NULLS LAST' for c in table.sort)}, {table.key}"
     )
     reader = connection.sql(query, params=params).to_arrow_reader(group_rows)

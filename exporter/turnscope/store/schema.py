@@ -22,13 +22,19 @@ _ARROW: Final[dict[Any, pa.DataType]] = {
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """One table: rows are a Struct, ``key`` names an entity, the highest ``revision`` of a key is the truth."""
+    """One table: rows are a Struct, ``key`` names an entity, the highest ``revision`` of a key is the truth. Where rows
+    may be ``withdrawn``, a key whose newest one is counts as not there."""
 
     name: str
     row: type[Turn] | type[HoldRecord] | type[AgentSpan] | type[SessionSummary] | type[ProcessRecord]
     key: str
     sort: tuple[str, ...] = ("session_id", "started_ns")
     """Order of rows in compacted files."""
+
+    @property
+    def withdrawn(self) -> str | None:
+        """The test for a row that is withdrawn; None where none ever is. An older turnscope wrote no such rows."""
+        return "coalesce(withdrawn, false)" if "withdrawn" in self.row.__struct_fields__ else None
 
     @property
     def schema(self) -> pa.Schema:

@@ -303,12 +303,10 @@ def sizes(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
     """How many turns and spans some sessions have; one that has moved to another session may still be counted."""
     ids, test = _any_of(session_ids)
     counted = " UNION ALL BY NAME ".join(
-        f"SELECT session_id, count(DISTINCT {key}) AS {kind}, 0 AS {other}, min(started_ns) AS started_ns, "
-        f"max(coalesce(ended_ns, started_ns)) AS ended_ns FROM {source} WHERE {test} GROUP BY session_id"
-        for source, key, kind, other in (
-            (src.turns, TURNS.key, "turns", "spans"),
-            (src.spans, SPANS.key, "spans", "turns"),
-        )
+        f"SELECT session_id, count(*) AS {kind}, 0 AS {other}, min(started_ns) AS started_ns, "
+        f"max(coalesce(ended_ns, started_ns)) AS ended_ns "
+        f"FROM {newest_of_few(table, f'(SELECT * FROM {source} WHERE {test})')} GROUP BY session_id"
+        for table, source, kind, other in ((TURNS, src.turns, "turns", "spans"), (SPANS, src.spans, "spans", "turns"))
     )
     return (
         f"SELECT session_id, sum(turns)::BIGINT AS turns, sum(spans)::BIGINT AS spans, min(started_ns) AS started_ns, "

@@ -53,29 +53,33 @@ def rows(table: Table, parameter: str, *, any_file: bool) -> str:
 
 
 def again(table: Table, source: str) -> str:
-    """``h`` rows: the hash of every key that ``source`` has several rows of, and perhaps of a few others."""
-    return f"SELECT hash({table.key}) AS h FROM {source} GROUP BY h HAVING count(*) > 1"
+    """``h`` rows: the hash of every key that ``source`` has several rows or a withdrawn one of, and perhaps of a few
+    others."""
+    gone = f" OR bool_or({table.withdrawn})" if table.withdrawn else ""
+    return f"SELECT hash({table.key}) AS h FROM {source} GROUP BY h HAVING count(*) > 1{gone}"
 
 
-def newest(table: Table, source: str, columns: str = "*") -> str:
-    """The newest revision of each key in ``source``; of equal revisions, the one written last.
+def newest(table: Table, source: str, columns: str = "*", *, withdrawn: bool = False) -> str:
+    """The newest revision of each key in ``source``; of equal revisions, the one written last. None of a key whose
+    newest is withdrawn, but for ``withdrawn``.
 
     Nearly all keys are stored once, and sorting all rows to find that out would cost ten times the rest of a query:
-    only rows are compared whose key is in the relation ``again_<name>``, which the connection has to have, filled with
+    only rows are looked at whose key is in the relation ``again_<name>``, which the connection has to have, filled with
     ``again``.
     """
     repeated = f"hash({table.key}) IN (SELECT h FROM again_{table.name})"
     return (
         f"(SELECT {columns} FROM {source} WHERE NOT {repeated} "
-        f"UNION ALL SELECT {columns} FROM {source} WHERE {repeated} {_first(table)})"
+        f"UNION ALL SELECT {columns} FROM {source} WHERE {repeated} {_first(table, withdrawn=withdrawn)})"
     )
 
 
 def newest_of_few(table: Table, source: str) -> str:
     """The same for a ``source`` of few rows."""
-    return f"(SELECT * FROM {source} {_first(table)})"
+    return f"(SELECT * FROM {source} {_first(table, withdrawn=False)})"
 
 
-def _first(table: Table) -> str:
+def _first(table: Table, *, withdrawn: bool) -> str:
     order = "ORDER BY revision DESC, parse_filename(filename) DESC"
-    return f"QUALIFY row_number() OVER (PARTITION BY {table.key} {order}) = 1"
+    stays = "" if withdrawn or table.withdrawn is None else f" AND NOT {table.withdrawn}"
+    return f"QUALIFY row_number() OVER (PARTITION BY {table.key} {order}) = 1{stays}"

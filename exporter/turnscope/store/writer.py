@@ -293,8 +293,9 @@ class StoreWriter:
         if self._jobs:
             job = self._jobs.popleft()
             self._settle_doubt()
-            made = compact.run(job, self._files, lambda: self._new_path(job.table, job.date), now)
             gone = {f.path for f in job.inputs}
+            others = [f for f in self._manifest.files if f.table == job.table and f.path not in gone]
+            made = compact.run(job, self._files, lambda: self._new_path(job.table, job.date), now, others=others)
             self._commit(
                 files=(*(f for f in self._manifest.files if f.path not in gone), *made),
                 removed=(*self._manifest.removed, *(Removed(path=p, removed_ns=now) for p in sorted(gone))),
