@@ -71,7 +71,7 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
     shown = "step * $step_ns <= $newest_ns" + (" AND (step + 1) * $step_ns > $since_ns" if scope.since_ns else "")
     held = newest(HOLDS, src.holds, "hold_id, kind, started_ns, ended_ns, held_ns, ttl_ns, outcome, tokens, bytes")
     return (
-        f"""WITH turned AS MATERIALIZED (
+        f"""WITH turned AS (
     SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked
     FROM {among} WHERE {" AND ".join(own)}),
 left_behind AS (
