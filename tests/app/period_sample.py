@@ -20,7 +20,8 @@ SESSIONS: Final = 120
 TURNS: Final = 6
 _APPLICATIONS: Final = (("shop-assistant", "2.4.0"), ("shop-assistant", "2.5.0"), ("code-reviewer", "0.9.1"))
 _TOOLS: Final = {"search_orders": 0.4, "read_file": 0.05, "run_tests": 14.0, "web_search": 1.6, "send_mail": 0.8}
-_REASONS: Final = ("no_handle_from_decode", "declined_expired", "prefix_diverged", "transfer_failed", "holder_lost")
+_REASONS: Final = ("no_handle_from_decode", "prefix_diverged", "transfer_failed", "holder_lost")
+"""Beside that the limit has passed, which pauses decide."""
 
 
 def rows(names: str = "") -> tuple[list[Turn], list[HoldRecord], list[AgentSpan]]:
