@@ -138,16 +138,17 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
         .mark_rule(color=colours.RED, strokeDash=[5, 4], strokeWidth=2)
         .encode(x="seconds:Q", tooltip=["said:N"])
     )
-    names = [_name(row, number, frame["seconds"].max()) for number, row in enumerate(marks.to_dict("records"))]
+    names = [_name(marks, number, frame["seconds"].max()) for number in range(len(limits))]
     return alt.layer(lines, rules, *names).properties(height=period_charts.HEIGHT)
 
 
-def _name(mark: dict[str, Any], number: int, longest_s: float) -> alt.Chart:
-    """The words of a time limit, at the foot of its line, where curves have long risen: a row for each, on the side
+def _name(marks: pd.DataFrame, number: int, longest_s: float) -> alt.Chart:
+    """The words of the ``number``-th time limit, at the foot of its line, where curves have long risen: a row for each, on the side
     that has room."""
-    before = mark["seconds"] * _NEAR > longest_s
+    mark = marks.iloc[[number]]
+    before = mark["seconds"].item() * _NEAR > longest_s
     return (
-        alt.Chart(pd.DataFrame([mark]))
+        alt.Chart(mark)
         .mark_text(
             color=colours.RED,
             fontWeight="bold",
