@@ -143,8 +143,8 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
 
 
 def _name(marks: pd.DataFrame, number: int, longest_s: float) -> alt.Chart:
-    """The words of the ``number``-th time limit, at the foot of its line, where curves have long risen: a row for each, on the side
-    that has room."""
+    """The words of a time limit at the foot of its line, where curves have long risen: each has a row of its own
+    (``number``, from 0), on the side that has room."""
     mark = marks.iloc[[number]]
     before = mark["seconds"].item() * _NEAR > longest_s
     return (
