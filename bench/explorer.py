@@ -32,8 +32,9 @@ NOTICED_S: Final = 6.0
 _CHECKS: Final = ("Possibly wrong", "Not answered", "Failed tasks")
 """Each leaves another number of sessions."""
 _COUNTED: Final = """before => [...document.querySelectorAll("[data-testid=stCaptionContainer], [data-testid=stAlert]")]
-    .map(e => e.innerText).find(text => text !== before && /^[0-9,]+ (of|session)|^No session meets/.test(text))"""
-"""The sentence that says how many sessions are listed, once it is another one than before."""
+    .map(e => e.innerText).find(text => text !== before && /^[0-9,]+ (of|session)|No session meets/.test(text))"""
+"""The sentence that says how many sessions are listed, once it is another one than before. Of an alert, the text begins
+with the name of its icon."""
 
 
 def visits(browser: Browser, address: str, store: str, paths: Iterator[str], useful: str = USEFUL) -> list[float]:
