@@ -46,30 +46,43 @@ def time(figures: Figures) -> str:
 
 
 def repeated(figures: Figures) -> str:
-    """How much input was read again that had been read before."""
+    """How much input was read again that had been read before, and what that cost."""
     if not figures.turns:
         return "How much input was read twice is unknown: no model call passed engines that are watched here."
-    if not figures.judged_turns or figures.free_ns is None:
-        return (
-            "How much input was read twice is unknown: no turn told what it computed again, or no engine was measured "
-            "often enough to say what that cost."
-        )
-    tokens = figures.recomputed_tokens or 0
-    whole = figures.prompt_tokens or 0
+    tokens = figures.recomputed_tokens
+    if tokens is None or not (tokens or figures.judged_turns):
+        return "How much input was read twice is unknown: no turn told what it computed again."
     if not tokens:
         return f"**No input was read twice** where it could be judged ({_judged(figures)})."
-    some = "At least " if figures.unjudged_turns else ""
-    said = (
-        f"**{some}{text.share(tokens, whole)} of the input was read again** although it had been read before "
-        f"({tokens:,} tokens, recomputed)"
-    )
-    took = figures.free_ns
-    if not took:
-        return f"{said}. What that cost is unknown: no engine was measured often enough."
     return (
-        f"{said}: that took {text.share(took, figures.wall_ns)} of session time, of which fetching it back could have "
-        f"saved {text.share(figures.fetched_ns or 0, took)}."
+        f"**{_much(tokens, figures)} read again** although it had been read before ({tokens:,} tokens, recomputed). "
+        f"{_cost(figures)}"
     )
+
+
+def _much(tokens: int, figures: Figures) -> str:
+    """Of the input, up to a verb. Turns that could not be judged may have read more of it again."""
+    if not figures.prompt_tokens:
+        return "Some of the input was"
+    if not figures.unjudged_turns:
+        return f"{text.capitalised(text.share(tokens, figures.prompt_tokens))} of the input was"
+    least = 100 * tokens // figures.prompt_tokens
+    return f"At least {least} % of the input was" if least else "Some of the input was"
+
+
+def _cost(figures: Figures) -> str:
+    """What reading it again took, and what of that fetching would have spared."""
+    took = figures.free_ns
+    if took is None or (not took and figures.unjudged_turns):
+        return "What that cost is unknown: no engine was measured often enough."
+    if not took:
+        return "That made no session longer: something else took longer meanwhile."
+    said = f"That took {text.share(took, figures.wall_ns)} of session time"
+    if figures.fetched_ns is None:
+        return f"{said}; how much of it fetching would have saved is unknown."
+    if not figures.fetched_ns:
+        return f"{said}, and fetching it back would have taken no less."
+    return f"{said}, and fetching it back would have saved {text.share(figures.fetched_ns, took)} of that."
 
 
 def ceiling(figures: Figures) -> str:

@@ -133,10 +133,35 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
         )
     )
     marks = pd.DataFrame({"seconds": limits, "said": [f"time limit {text.duration(round(s * 1e9))}" for s in limits]})
-    base = alt.Chart(marks).encode(x="seconds:Q")
-    rules = base.mark_rule(color=colours.RED, strokeDash=[5, 4], strokeWidth=2).encode(tooltip=["said:N"])
-    names = base.mark_text(color=colours.RED, y=0, dy=-8, fontWeight="bold").encode(text="said:N")
-    return (lines + rules + names).properties(height=period_charts.HEIGHT)
+    rules = (
+        alt.Chart(marks)
+        .mark_rule(color=colours.RED, strokeDash=[5, 4], strokeWidth=2)
+        .encode(x="seconds:Q", tooltip=["said:N"])
+    )
+    names = [_name(marks, number, frame["seconds"].max()) for number in range(len(limits))]
+    return alt.layer(lines, rules, *names).properties(height=period_charts.HEIGHT)
+
+
+def _name(marks: pd.DataFrame, number: int, longest_s: float) -> alt.Chart:
+    """The words of a time limit at the foot of its line, where curves have long risen: each has a row of its own
+    (``number``, from 0), on the side that has room."""
+    mark = marks.iloc[[number]]
+    before = mark["seconds"].item() * _NEAR > longest_s
+    return (
+        alt.Chart(mark)
+        .mark_text(
+            color=colours.RED,
+            fontWeight="bold",
+            align="right" if before else "left",
+            dx=-6 if before else 6,
+            y=period_charts.HEIGHT - 12 - 18 * number,
+        )
+        .encode(x="seconds:Q", text="said:N")
+    )
+
+
+_NEAR: Final = 30
+"""A limit that pauses do not pass by more than so many times is near the right edge."""
 
 
 def held(course: pa.Table, field: str, step_ns: int) -> pd.DataFrame:

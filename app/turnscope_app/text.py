@@ -137,6 +137,11 @@ def _spelled(char: str) -> str:
     return char
 
 
+def capitalised(text: str) -> str:
+    """For use at a sentence's begin."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def uncapitalised(text: str) -> str:
     """For use within a sentence."""
     return f"{text[:1].lower()}{text[1:]}"

@@ -20,7 +20,8 @@ SESSIONS: Final = 120
 TURNS: Final = 6
 _APPLICATIONS: Final = (("shop-assistant", "2.4.0"), ("shop-assistant", "2.5.0"), ("code-reviewer", "0.9.1"))
 _TOOLS: Final = {"search_orders": 0.4, "read_file": 0.05, "run_tests": 14.0, "web_search": 1.6, "send_mail": 0.8}
-_REASONS: Final = ("no_handle_from_decode", "declined_expired", "prefix_diverged", "transfer_failed", "holder_lost")
+_REASONS: Final = ("no_handle_from_decode", "prefix_diverged", "transfer_failed", "holder_lost")
+"""Beside that the limit has passed, which pauses decide."""
 
 
 def rows(names: str = "") -> tuple[list[Turn], list[HoldRecord], list[AgentSpan]]:
@@ -33,14 +34,16 @@ def rows(names: str = "") -> tuple[list[Turn], list[HoldRecord], list[AgentSpan]
         at = START + number * 720 * SECOND
         application, version = _APPLICATIONS[number % len(_APPLICATIONS)]
         previous: Turn | None = None
+        kept: HoldRecord | None = None
         for index in range(1, TURNS + 1):
             asks = index not in (3, 6)
             turn, hold = _turn(rng, f"{names}{application}-{number:03d}", index, at, previous, asks=asks)
             turn.model = f"{names}{'qwen3-coder' if application == 'code-reviewer' else 'qwen3-32b'}"
             turn.prefill_engine = f"{names}prefill-{number % 2}"
             turns.append(turn)
-            if hold is not None:
-                holds.append(hold)
+            holds.append(hold)
+            if kept is not None:
+                _ends(kept, turn)
             ended = turn.ended_ns or at
             at = ended + _pause_s(rng, asks=asks) * SECOND // 1000
             if asks and number % 4:
@@ -48,7 +51,7 @@ def rows(names: str = "") -> tuple[list[Turn], list[HoldRecord], list[AgentSpan]
                 lasted = round(_TOOLS[tool] * SECOND * rng.uniform(0.5, 2.0))
                 spans.append(_span(names, turn, tool, application, version, ended, lasted, failed=rng.random() < 0.08))
                 at = ended + lasted + 20 * MS
-            previous = turn
+            previous, kept = turn, hold
     return turns, holds, spans
 
 
@@ -61,11 +64,11 @@ def _pause_s(rng: random.Random, *, asks: bool) -> int:
 
 def _turn(
     rng: random.Random, session_id: str, index: int, at: int, previous: Turn | None, *, asks: bool
-) -> tuple[Turn, HoldRecord | None]:
+) -> tuple[Turn, HoldRecord]:
     request = f"{session_id}-{index}"
     turn_id = turn_key("prefill", request).hex()
     prompt = 6_000 * index
-    late = previous is not None and at - (previous.ended_ns or at) > HOLD_TTL - 5 * SECOND
+    late = previous is not None and at - (previous.ended_ns or at) > HOLD_TTL
     reason = "first_turn" if previous is None else "declined_expired" if late else "none"
     if previous is not None and not late and rng.random() < 0.18:
         reason = rng.choice(_REASONS)
@@ -137,8 +140,6 @@ def _turn(
         has_decode=True,
         has_attempt=True,
     )
-    read = index < TURNS and rng.random() < 0.75
-    held = (6 + rng.randrange(40)) * SECOND if read else HOLD_TTL
     return turn, HoldRecord(
         hold_id=turn.left_hold_id or "",
         kind="hold",
@@ -152,10 +153,20 @@ def _turn(
         bytes=(prompt + 180) * BYTES_PER_TOKEN,
         started_ns=at + duration,
         ttl_ns=HOLD_TTL,
-        ended_ns=at + duration + held,
-        held_ns=held,
-        outcome="read" if read else "ttl",
+        ended_ns=at + duration + HOLD_TTL,
+        held_ns=HOLD_TTL,
+        outcome="ttl",
     )
+
+
+def _ends(hold: HoldRecord, then: Turn) -> None:
+    """What becomes of a turn's blocks by the next turn: those that it fetches end at its fetch, as do a lost worker's;
+    what it does not ask for, or asks for too late, reaches its time limit."""
+    if not then.fetched_tokens and then.reason != "holder_lost":
+        return
+    hold.outcome = "read" if then.fetched_tokens else "holder_lost"
+    hold.ended_ns = then.started_ns + (then.fetch_ns or 0)
+    hold.held_ns = hold.ended_ns - hold.started_ns
 
 
 def _span(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+import re
 
 import pytest
 
@@ -31,25 +32,73 @@ def test_nothing_is_said_of_no_data_but_that_it_is_unknown() -> None:
     assert {card.value for card in cards.reuse(Figures())} == {"not measured"}
 
 
+_AGAIN = "although it had been read before (9 tokens, recomputed)."
+
+
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("tokens", "prompt", "unjudged", "said"),
     [
-        ({"judged_turns": 0, "free_ns": None}, "How much input was read twice is unknown"),
-        ({"recomputed_tokens": 0}, "**No input was read twice** where it could be judged (40 of 40 turns could be"),
-        (
-            {"recomputed_tokens": 9, "prompt_tokens": 100, "free_ns": 20 * S, "fetched_ns": 10 * S},
-            "**9 % of the input was read again** although it had been read before (9 tokens, recomputed): that took 10 "
-            "% of session time, of which fetching it back could have saved 50 %.",
-        ),
-        (
-            {"recomputed_tokens": 9, "prompt_tokens": 100, "unjudged_turns": 1},
-            "**At least 9 % of the input was read again** although it had been read before (9 tokens, recomputed). "
-            "What that cost is unknown",
-        ),
+        (None, None, 0, "How much input was read twice is unknown: no turn told what it computed again."),
+        (0, 100, 0, "**No input was read twice** where it could be judged (40 of 40 turns could be judged)."),
+        (9, 100, 0, f"**9 % of the input was read again** {_AGAIN}"),
+        (9, 1_000, 0, f"**1 % of the input was read again** {_AGAIN}"),
+        (9, 5_000, 0, f"**Under 1 % of the input was read again** {_AGAIN}"),
+        (9, 100, 1, f"**At least 9 % of the input was read again** {_AGAIN}"),
+        (9, 5_000, 1, f"**Some of the input was read again** {_AGAIN}"),
+        (9, None, 0, f"**Some of the input was read again** {_AGAIN}"),
     ],
 )
-def test_how_much_was_read_twice_is_said_as_far_as_it_is_known(changes: dict[str, Any], said: str) -> None:
-    assert answers.repeated(figures(**changes)).startswith(said)
+def test_how_much_was_read_twice_is_said_as_far_as_it_is_known(
+    tokens: int | None, prompt: int | None, unjudged: int, said: str
+) -> None:
+    known = figures(recomputed_tokens=tokens, prompt_tokens=prompt, unjudged_turns=unjudged, free_ns=20 * S)
+    assert answers.repeated(known).startswith(said)
+
+
+_UNKNOWN = "What that cost is unknown: no engine was measured often enough."
+_MEANWHILE = "That made no session longer: something else took longer meanwhile."
+
+
+@pytest.mark.parametrize(
+    ("free_s", "fetched_s", "unjudged", "said"),
+    [
+        (None, None, 0, _UNKNOWN),
+        (None, None, 1, _UNKNOWN),
+        (0, 0, 0, _MEANWHILE),
+        (0, 0, 1, _UNKNOWN),
+        (0, None, 0, _MEANWHILE),
+        (20, None, 0, "That took 10 % of session time; how much of it fetching would have saved is unknown."),
+        (20, 0, 0, "That took 10 % of session time, and fetching it back would have taken no less."),
+        (20, 10, 0, "That took 10 % of session time, and fetching it back would have saved 50 % of that."),
+        (20, 10, 1, "That took 10 % of session time, and fetching it back would have saved 50 % of that."),
+        (1, 1, 0, "That took under 1 % of session time, and fetching it back would have saved 100 % of that."),
+    ],
+)
+def test_what_reading_twice_cost_is_said_as_far_as_it_is_known(
+    free_s: int | None, fetched_s: int | None, unjudged: int, said: str
+) -> None:
+    costs = {name: None if s is None else s * S for name, s in (("free_ns", free_s), ("fetched_ns", fetched_s))}
+    told = answers.repeated(figures(recomputed_tokens=9, prompt_tokens=100, unjudged_turns=unjudged, **costs))
+    assert told.endswith(said)
+
+
+def test_no_combination_of_what_is_known_reads_like_a_form() -> None:
+    for turns, tokens, prompt, free, fetched, judged, unjudged in itertools.product(
+        (0, 40), (None, 0, 9), (None, 100, 5_000), (None, 0, 20 * S), (None, 0, 10 * S), (0, 39), (0, 1)
+    ):
+        told = answers.repeated(
+            figures(
+                turns=turns,
+                recomputed_tokens=tokens,
+                prompt_tokens=prompt,
+                free_ns=free,
+                fetched_ns=fetched,
+                judged_turns=judged,
+                unjudged_turns=unjudged,
+            )
+        )
+        assert not re.search(r"not measured|None|\b0 %|least under|least over", told), told
+        assert told.endswith(".")
 
 
 def test_what_reuse_gives_at_best_is_told_with_its_range_and_what_is_assumed() -> None:

@@ -172,11 +172,11 @@ def test_what_axe_finds_of_keyboard_names_and_contrast_is_nothing(browser: Brows
         visit.open(address + path)
         visit.settle()
         visit.page.add_script_tag(path=FOLDER / "node_modules/axe-core/axe.min.js")
-        found = visit.page.evaluate(_AXE)
+        found = visit.page.evaluate(AXE)
         assert found == [], (path, scheme)
 
 
-_AXE = """async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa"]})).violations
+AXE = """async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa"]})).violations
     .filter(found => ["serious", "critical"].includes(found.impact))
     .flatMap(found => found.nodes.map(node => `${found.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`))"""
 """What bars someone from a page: violations that axe calls serious or critical."""

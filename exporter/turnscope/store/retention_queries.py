@@ -71,7 +71,7 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
     shown = "step * $step_ns <= $newest_ns" + (" AND (step + 1) * $step_ns > $since_ns" if scope.since_ns else "")
     held = newest(HOLDS, src.holds, "hold_id, kind, started_ns, ended_ns, held_ns, ttl_ns, outcome, tokens, bytes")
     return (
-        f"""WITH turned AS MATERIALIZED (
+        f"""WITH turned AS (
     SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked
     FROM {among} WHERE {" AND ".join(own)}),
 left_behind AS (
@@ -109,8 +109,9 @@ ORDER BY what, filled NULLS FIRST, slot NULLS FIRST, holds DESC, fate, at_ns, ou
 _COUNTED: Final = """count(*) AS turns, count_if(coalesce(pause_ns <= ttl_ns, false))::BIGINT AS in_time,
     count_if(coalesce(pause_ns > ttl_ns, false))::BIGINT AS too_late, count_if(NOT kept)::BIGINT AS not_kept,
     count_if(kept AND ttl_ns IS NULL)::BIGINT AS no_limit"""
-_SPREAD: Final = """quantile_disc(pause_ns, 0.5) AS median_ns, quantile_disc(pause_ns, 0.95) AS p95_ns,
-    min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns"""
+_SPREAD: Final = """quantile_disc(pause_ns, [0.5, 0.95])[1] AS median_ns,
+    quantile_disc(pause_ns, [0.5, 0.95])[2] AS p95_ns, min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns"""
+"""Both quantiles of one pass."""
 _COURSE: Final = """changes AS (
     SELECT moment // $step_ns AS step, outcome, sum(tokens) AS tokens, sum(bytes) AS bytes,
         sum(tokens * rest) AS tokens_in, sum(bytes * rest) AS bytes_in
