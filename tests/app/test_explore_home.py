@@ -78,8 +78,8 @@ def test_the_answer_is_three_sentences_computed_from_data(tmp_path: Path, monkey
     assert not at.exception
     assert [m.value for m in at.markdown[:3]] == [
         "40.00 s of session time: **50 % waiting for tools**, 30 % writing the answer, 20 % reading the prompt.",
-        "**9 % of the input was read again** although it had been read before (180 tokens, recomputed): that took 5 % "
-        "of session time, of which fetching it back could have saved 50 %.",
+        "**9 % of the input was read again** although it had been read before (180 tokens, recomputed). That took 5 % "
+        "of session time, and fetching it back would have saved 50 % of that.",
         "**At best, more reuse makes sessions 2 % shorter**: 1.00 s in all, between 500.0 ms and 2.00 s.",
     ]
 
