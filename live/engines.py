@@ -80,6 +80,11 @@ class Pair:
     def engines(self) -> tuple[Engine, Engine]:
         return self.prefill, self.decode
 
+    @property
+    def urls(self) -> dict[str, str]:
+        """Addresses by name."""
+        return {engine.name: engine.url for engine in self.engines}
+
 
 def free_ports(count: int) -> list[int]:
     """Different ports nobody listens on at this moment."""
@@ -164,11 +169,15 @@ def _stop_engine(engine: Engine) -> None:
     stop(engine.process)  # the one that it has by then
 
 
-def kill_and_restart(engine: Engine) -> None:
-    """End it without warning, as a crash does, and start it again at the same address and under the same engine id."""
+def kill(engine: Engine) -> None:
+    """End it without warning, as a crash does."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(engine.process.pid, signal.SIGKILL)
     stop(engine.process)
+
+
+def start_again(engine: Engine) -> None:
+    """Start a killed one again, at the same address and under the same engine id."""
     engine.log = engine.log.with_name(f"{engine.log.stem}-again.log")
     engine.process = start(engine.command, engine.log, engine.environment)
     wait_ready(f"{engine.url}/health", engine.require_alive, seconds=READY_SECONDS)

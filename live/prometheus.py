@@ -7,7 +7,7 @@ import itertools
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,9 +44,13 @@ class Prometheus:
         self._targets(JOB, [{"targets": [_address(url)]}])
         return self.settled()
 
-    def scrape_engines(self, engines: Mapping[str, str]) -> None:
-        """From now on these engines, by name, at these addresses, and no others."""
-        self._targets(ENGINES, [{"targets": [_address(url)], "labels": {"engine": n}} for n, url in engines.items()])
+    def scrape_engines(self, engines: Mapping[str, str], started_again: Collection[str] = ()) -> None:
+        """From now on these engines, by name, at these addresses, and no others. One that ``started_again`` has series
+        of its own: counters that stand where they stood before do not show that they began at 0 in between."""
+        labels = {
+            name: {"engine": name, "life": "2"} if name in started_again else {"engine": name} for name in engines
+        }
+        self._targets(ENGINES, [{"targets": [_address(url)], "labels": labels[name]} for name, url in engines.items()])
 
     def _targets(self, job: str, targets: list[dict[str, Any]]) -> None:
         new = self._folder / f"{job}.new"

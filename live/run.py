@@ -97,7 +97,7 @@ def _run_one(
         say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
         started = time.monotonic()
         pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=result.folder))
-        prometheus.scrape_engines({engine.name: engine.url for engine in pair.engines})
+        prometheus.scrape_engines(pair.urls)
         result.groups += [engine.process.pid for engine in pair.engines]
         say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
         started = time.monotonic()
@@ -108,7 +108,7 @@ def _run_one(
             hook = {"TURNSCOPE_ENDPOINT": sidecar.endpoint} if proxy_hook else {}
             begun_s = time.time()
             with running_front(phase.front, pair, log, hook=hook, options=phase.options) as running:
-                phase.do(Stage(config, pair, running.url, sidecar, result, say, phase.front, cards))
+                phase.do(Stage(config, pair, running.url, sidecar, prometheus, result, say, phase.front, cards))
                 result.moments.append(Moment(prometheus.settled(), config, phase.front, begun_s))
             if phase.calms:
                 end_s = _counted(sidecar, prometheus, say)

@@ -12,8 +12,9 @@ import httpx
 from live.cards import Cards
 from live.conversations import Conversation, Groups
 from live.driver import TURN_SECONDS, Talk, TurnTruth, drive
-from live.engines import LiveError, Pair, PairConfig, kill_and_restart
+from live.engines import LiveError, Pair, PairConfig, kill, start_again
 from live.fronts import Front
+from live.prometheus import Prometheus
 from live.result import Result
 from live.sidecar import Sidecar, wait_quiet
 
@@ -29,6 +30,7 @@ class Stage:
     url: str
     """Of the proxy."""
     sidecar: Sidecar
+    prometheus: Prometheus
     result: Result
     say: Callable[[str], None]
     front: Front
@@ -77,5 +79,7 @@ class Stage:
         wait_quiet(self.sidecar, seconds=MARGIN_S, say=self.say, while_held=True)
         self.result.count(self.pair.decode)
         self.say(f"{self.config.name}: killing D and starting it again")
-        kill_and_restart(self.pair.decode)
+        kill(self.pair.decode)
+        self.prometheus.scrape_engines(self.pair.urls, started_again={self.pair.decode.name})
+        start_again(self.pair.decode)
         self.result.groups.append(self.pair.decode.process.pid)
