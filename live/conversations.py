@@ -61,6 +61,8 @@ class Conversation:
     """Of the first thing that the user says."""
     seed: str | None = None
     """Of the words that the user says; its name where None."""
+    other_system: str = "another system"
+    """Seed of the system prompt that ``Act.REPLACE_SYSTEM`` puts in."""
     answer: int = 48
     """Tokens of an answer."""
     tools: bool = False
@@ -123,8 +125,12 @@ def text(seed: str, words: int) -> str:
     return " ".join(chosen.choice(_WORDS) for _ in range(words))
 
 
-SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('system', 190)}"}
-OTHER_SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('another system', 190)}"}
+def system_message(seed: str = "system") -> dict[str, str]:
+    """A system prompt of a few hundred tokens."""
+    return {"role": "system", "content": f"You are a helpful agent. {CANARY} {text(seed, 190)}"}
+
+
+SYSTEM = system_message()
 TOOLS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": "look_up", "description": f"Look up {CANARY}.", "parameters": {}}}
 ]

@@ -13,7 +13,6 @@ import httpx
 import msgspec
 
 from live.conversations import (
-    OTHER_SYSTEM,
     SYSTEM,
     TOOLS,
     Act,
@@ -21,6 +20,7 @@ from live.conversations import (
     Groups,
     Tells,
     answer_tokens,
+    system_message,
     user_message,
 )
 from live.engines import MODEL_NAME, LiveError, PairConfig
@@ -131,7 +131,7 @@ class Talk:
         if act is Act.GIVE_AGAIN:
             await self._tell("POST", f"{path}/again?times=2")
         if act is Act.REPLACE_SYSTEM:
-            self._messages[0] = OTHER_SYSTEM
+            self._messages[0] = system_message(self.conversation.other_system)
         if act is Act.SHORTEN_ANSWER:
             last = self._messages[-1]
             self._messages[-1] = {**last, "content": last["content"][: len(last["content"]) // 2]}

@@ -21,9 +21,16 @@ _RANGE: Final = re.compile(r"\[\d+[smhd]\]")
 
 
 def without_handles() -> Groups:
-    """What spoiled turns before: another system prompt, and coming back late."""
+    """What spoiled turns before: another system prompt, and coming back late. Not the same system prompt: that the caches
+    were emptied is not seen, and what is found again of a text that was filed wrongly before is suspected for ever."""
+    replaced = Conversation(
+        "unkept",
+        (FIRST, ("prefix_diverged",), NOT_GIVEN),
+        acts={2: Act.REPLACE_SYSTEM},
+        other_system="a third system",
+    )
     return (
-        (Conversation("unkept", (FIRST, ("prefix_diverged",), NOT_GIVEN), acts={2: Act.REPLACE_SYSTEM}),),
+        (replaced,),
         (Conversation("unkept-late", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),),
     )
 
