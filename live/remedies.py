@@ -21,8 +21,8 @@ _RANGE: Final = re.compile(r"\[\d+[smhd]\]")
 
 
 def without_handles() -> Groups:
-    """What spoiled turns before: another system prompt, and coming back late. Not the same system prompt: that the caches
-    were emptied is not seen, and what is found again of a text that was filed wrongly before is suspected for ever."""
+    """What spoiled turns before: another system prompt, and coming back late. Not the same system prompt: that the
+    caches were emptied is not seen, and what begins like a text that was filed wrongly before stays suspected."""
     replaced = Conversation(
         "unkept",
         (FIRST, ("prefix_diverged",), NOT_GIVEN),
