@@ -183,7 +183,7 @@ def command(port: int, origins: Sequence[str] = ()) -> list[str]:
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "type",
         "logger.hideWelcomeMessage": "true",
-        "theme.light.primaryColor": "#0b8f82",
+        "theme.light.primaryColor": "#097468",
         "theme.dark.primaryColor": "#1fb5a3",
     }
     known = [f"--{name}={value}" for name, value in options.items()]
