@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -87,13 +88,17 @@ class Pair:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports nobody listens on at this moment."""
+    """Different ports nobody listens on at this moment, below those that the kernel gives to outgoing connections: such
+    a one could be taken before an engine, which loads for half a minute first, comes to listen on it."""
+    lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = random.SystemRandom().sample(range(10_000, lowest_given), 100 + count)
     with contextlib.ExitStack() as stack:
-        found = []
-        for _ in range(count):
+        found: list[int] = []
+        while len(found) < count:
             sock = stack.enter_context(socket.socket())
-            sock.bind(("127.0.0.1", 0))
-            found.append(int(sock.getsockname()[1]))
+            with contextlib.suppress(OSError):
+                sock.bind(("127.0.0.1", candidates.pop()))
+                found.append(int(sock.getsockname()[1]))
         return found
 
 

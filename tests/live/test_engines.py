@@ -60,3 +60,10 @@ def test_waiting_for_what_has_died_ends_at_once_with_its_last_words(tmp_path: Pa
 def test_what_never_answers_is_given_up() -> None:
     with pytest.raises(LiveError, match="did not answer within 0 s"):
         wait_ready(f"http://127.0.0.1:{free_ports(1)[0]}/health", lambda: None, seconds=0)
+
+
+def test_free_ports_are_different_and_none_that_the_kernel_gives_to_outgoing_connections() -> None:
+    given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = free_ports(50)
+    assert len(set(ports)) == 50
+    assert max(ports) < given
