@@ -156,7 +156,10 @@ _TO_EXPLORER: Final = re.compile(rf"<{re.escape(EXPLORER)}(/[^>]*)>")
 
 
 def runbook(markdown: str) -> str:
-    """A shipped runbook with its links to the explorer as links within this one."""
-    return _TO_EXPLORER.sub(r"[the sessions list, filtered](\1)", markdown).replace(
-        f" (its address in place of `{EXPLORER.removeprefix('http://')}`)", ""
+    """A shipped runbook with its links to the explorer as links within this one. Its commands are not
+    coloured: some words would be too faint to be read by everybody."""
+    return (
+        _TO_EXPLORER.sub(r"[the sessions list, filtered](\1)", markdown)
+        .replace(f" (its address in place of `{EXPLORER.removeprefix('http://')}`)", "")
+        .replace("```sh\n", "```text\n")
     )

@@ -125,6 +125,11 @@ OTHERS: list[tuple[list[str], str]] = [
     (["explore", "--store", HUGE], "--store: '" + "x" * 40),
     (["explore", "--store", NOT_UTF8], "--store: 'a\\udcff\\udcfeb' is not UTF-8 text"),
     (["explore", "--store", "ftp://x"], "use a local folder or s3://bucket/folder"),
+    (["explore", "--origin", "ftp://x"], "--origin ftp://x: give it as https://host or https://host:port"),
+    (["explore", "--origin", "https://x/path"], "--origin https://x/path: give it as"),
+    (["explore", "--session-label", "x"], "--session-label x: give it as APPLICATION=TEMPLATE"),
+    (["explore", "--session-link", "desk=http://x/{session}"], "it has to begin with https://"),
+    (["explore", "--trace-link", "x"], "--trace-link: 'x' cannot be a link to traces"),
     *((["explore", "--port", v], "--port: '") for v in ("", "file", "0", "65536", "-1", "1.5", "²", HUGE, NOT_UTF8)),
     *(
         (["doctor", "--address", v], "--address: '")
@@ -156,6 +161,16 @@ OTHERS: list[tuple[list[str], str]] = [
     (["compare", "a", NOT_UTF8], "RUN_B: 'a\\udcff\\udcfeb' is not UTF-8 text"),
     (["compare", "a", "b", "--store", "gone"], "There is no turnscope store at gone"),
     (["sessions", "--store", ""], "--store: it is empty"),
+    *(
+        (["sessions", name, "x"], f"Invalid value for '{name}': ")
+        for name in ("--path", "--reason", "--suspicion", "--status", "--transport")
+    ),
+    *((["sessions", "--first-token", v], "--first-token: '") for v in ("x", "-1s", "nan", HUGE, NOT_UTF8)),
+    (["sessions", "--engine", "", "--store", "gone"], "--engine: it is empty"),
+    (["report", "", "--store", "gone"], "SESSION: it is empty"),
+    (["report", "x", "--store", "gone"], "There is no turnscope store at gone"),
+    (["report", "x", "--output", ""], "--output: it is empty"),
+    (["assets", "d", "--runbooks", "x"], "--runbooks: 'x' is no address"),
     (["sessions", "--store", "gone"], "There is no turnscope store at gone"),
     *(
         (["sessions", name, v], f"{name}: ")

@@ -18,6 +18,7 @@ from turnscope.cli import demo, demo_check
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
 from turnscope.decode import jsonlines
+from turnscope.measures.sessions import summarise
 from turnscope.store import StoreWriter
 
 # Turn 1 computes 1,000 tokens; turn 2 has 1,250, fetches 1,199 of them (75 blocks of 16) and computes 51.
@@ -139,7 +140,10 @@ def test_a_page_of_a_store_that_cannot_be_read_is_one_sentence(tmp_path: Path) -
 
 
 def test_the_pages_figures_are_read_without_a_word_from_the_web_framework(tmp_path: Path) -> None:
-    fill(tmp_path, turn(1, fetched_tokens=7), turn(2, session_id=None, fetched_tokens=5))
+    known = turn(1, fetched_tokens=7)
+    session = summarise(str(known.session_id), [known], [])
+    assert session is not None
+    fill(tmp_path, known, turn(2, session_id=None, fetched_tokens=5), session.summary)
     script = f"from turnscope.cli import demo_check; print(demo_check.page({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
     assert done.stderr == ""

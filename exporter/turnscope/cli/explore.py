@@ -86,14 +86,13 @@ def explore(
     url = load({}).store_url if store is None else arguments.text("--store", store)
     number = arguments.port("--port", port)
     linked = {} if trace_link is None else {TRACE_LINK_VARIABLE: _trace_link("--trace-link", trace_link)}
-    check(url, number)
     opted = {LABELS_VARIABLE: labels(session_label or []), LINKS_VARIABLE: session_links(session_link or [])}
     told = {name: json.dumps(templates) for name, templates in opted.items()}
+    served = command(number, origins(origin or []))
+    check(url, number)
     print(f"Explorer of {url}: http://{HOST}:{number} (stop with Ctrl-C)", flush=True)  # noqa: T201
     # In place of this process, so that whoever stops it stops the server.
-    os.execve(
-        sys.executable, command(number, origins(origin or [])), {**os.environ, **told, **linked, STORE_VARIABLE: url}
-    )
+    os.execve(sys.executable, served, {**os.environ, **told, **linked, STORE_VARIABLE: url})
 
 
 def labels(given: list[str]) -> dict[str, str]:
