@@ -143,7 +143,10 @@ def test_the_pages_figures_are_read_without_a_word_from_the_web_framework(tmp_pa
     known = turn(1, fetched_tokens=7)
     session = summarise(str(known.session_id), [known], [])
     assert session is not None
-    fill(tmp_path, known, turn(2, session_id=None, fetched_tokens=5), session.summary)
+    fill(tmp_path, known, turn(2, session_id=None, fetched_tokens=5))
+    writer = StoreWriter(str(tmp_path), writer_id="s", now=lambda: 1)
+    writer.add_session(session.summary)
+    writer.close()
     script = f"from turnscope.cli import demo_check; print(demo_check.page({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
     assert done.stderr == ""
