@@ -34,7 +34,7 @@ from live.fronts import Front, RunningFront, running_front
 from live.processor_time import taken_ns
 from live.sink import sink
 
-HOOK_BLOCKS = 40
+HOOK_BLOCKS = 30
 TRACE_BLOCKS = 12
 CONVERSATIONS = 6
 """At the same time; each has ``TURNS`` turns, one after the other."""
