@@ -26,7 +26,7 @@ from live.plans import PLANS, Plan
 from live.prometheus import Prometheus, running_prometheus
 from live.remedies import Calmed
 from live.result import Result
-from live.sidecar import Sidecar, running_sidecar, wait_quiet
+from live.sidecar import Sidecar, running_sidecar, wait_quiet, wait_rested
 from live.sink import trace_file
 from live.stage import MARGIN_S, Stage
 from live.unknown import Share
@@ -109,6 +109,7 @@ def _run_one(
             begun_s = time.time()
             with running_front(phase.front, pair, log, hook=hook, options=phase.options) as running:
                 phase.do(Stage(config, pair, running.url, sidecar, prometheus, result, say, phase.front, cards))
+                wait_rested(sidecar, seconds=MARGIN_S)
                 result.moments.append(Moment(prometheus.settled(), config, phase.front, begun_s))
             if phase.calms:
                 end_s = _counted(sidecar, prometheus, say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from live.fronts import Front
 from live.prometheus import Prometheus
 from live.result import Result
 from live.sidecar import Sidecar, wait_quiet
+from turnscope.assembly.settings import AssemblySettings
 
 MARGIN_S = 90.0
 
@@ -80,6 +82,9 @@ class Stage:
         self.result.count(self.pair.decode)
         self.say(f"{self.config.name}: killing D and starting it again")
         kill(self.pair.decode)
+        killed_s = time.monotonic()
         self.prometheus.scrape_engines(self.pair.urls, started_again={self.pair.decode.name})
         start_again(self.pair.decode)
         self.result.groups.append(self.pair.decode.process.pid)
+        # So long the killed one is taken for alive.
+        time.sleep(max(0.0, killed_s + AssemblySettings().alive_ns / 1e9 - time.monotonic()))
