@@ -139,10 +139,11 @@ def separated(summary: SessionSummary) -> bool:
 
 NOT_SEPARATED: Final = (
     "**Outside the model: tools or application, not separated.** No spans of this agent came, so a wait between two "
-    "model calls is told by what the second one brings, and the application's own work is in it. Two settings of the "
+    "model calls is told by what the second one brings, and the application's own work is in it. Settings of the "
     "agent's OpenTelemetry SDK separate them, with the session's id on its spans (for each SDK: docs/agents.md):"
 )
 SEPARATES: Final = """OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST_OF_TURNSCOPE:4318
+OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
 OTEL_SERVICE_NAME=my-agent"""
 """What the agent's environment needs."""
 
