@@ -10,8 +10,7 @@ from live import agent, foreign, remedies, savings, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
 from live.fronts import Front
-from live.sidecar import wait_quiet
-from live.stage import MARGIN_S, Stage
+from live.stage import Stage
 
 SEED = 7
 SEEDS = range(20)
@@ -64,8 +63,6 @@ def _conversations(stage: Stage) -> None:
 def _savings(stage: Stage) -> None:
     stage.say(f"{stage.config.name}: {savings.LEARNING + savings.TRIALS} sessions, each without reuse and with it")
     stage.hold(savings.sessions(SEED))
-    # They follow each other so closely that there is always one in the last heartbeats.
-    wait_quiet(stage.sidecar, seconds=MARGIN_S, say=stage.say, while_held=True)
 
 
 def _router(stage: Stage) -> None:

@@ -17,7 +17,7 @@ from live.plans import Phase, Plan
 from live.prometheus import Prometheus
 from live.remedies import Calmed
 from live.result import Result, turns
-from live.sidecar import Sidecar, wait_quiet
+from live.sidecar import Sidecar, wait_quiet, wait_rested
 from live.stage import MARGIN_S, Stage, counted
 from live.unknown import Share
 from turnscope.emit.settings import ENDPOINT, OFF_FILE
@@ -125,6 +125,7 @@ class Runner:
             )
             phase.do(stage)
             engines = tuple(EngineSet(one.name, one.role, one.config.bidirectional) for one in started.pair.engines)
+            wait_rested(self._sidecar, seconds=MARGIN_S)
             at_s = self._prometheus.settled()
             self._result.moments.append(Moment(at_s, started.name, phase.front, engines, begun_s))
 

@@ -58,6 +58,10 @@ class Sidecar:
         behind = status["exporter"]["lag_bytes"] // HEARTBEATS_BYTES
         return int(status["assembly"]["open_turns"] + held + behind)
 
+    def running(self) -> int:
+        """Turns that were under way by the last heartbeats."""
+        return int(self._sum("turnscope_turns_open", 'state="running"'))
+
     def _sum(self, name: str, *labels: str) -> float:
         lines = [line for line in self.page("/metrics").splitlines() if line.startswith(f"{name}{{")]
         return sum(float(line.rpartition(" ")[2]) for line in lines if all(label in line for label in labels))
@@ -100,4 +104,11 @@ def wait_quiet(sidecar: Sidecar, *, seconds: float, say: Callable[[str], None], 
             return
         now = time.monotonic()
         quiet_since = None if sidecar.busy(while_held=while_held) else (quiet_since or now)
+        time.sleep(1)
+
+
+def wait_rested(sidecar: Sidecar, *, seconds: float) -> None:
+    """Until the last heartbeats of all that was done have passed, which list what was under way."""
+    deadline = time.monotonic() + seconds
+    while sidecar.running() and time.monotonic() < deadline:
         time.sleep(1)

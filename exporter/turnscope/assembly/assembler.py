@@ -371,6 +371,7 @@ class Assembler:
         """What is known of the sources."""
         found = status.build(self._state, self._settings, self._engines, self._clocks, now_ns)
         found.fabric = self._fabric.status(now_ns)
+        found.spans_without_session = self._spans.loose(now_ns)
         return found
 
     # --- restart --------------------------------------------------------------------------------------
