@@ -44,6 +44,7 @@ class EventName(StrEnum):
     HOLD_USE = "turnscope.hold_use"
     TRANSFER = "turnscope.transfer"
     STUCK = "turnscope.stuck"
+    EMPTIED = "turnscope.emptied"
     ATTEMPT = "turnscope.attempt"
     DIGEST = "turnscope.digest"
     FABRIC = "turnscope.fabric"

@@ -36,6 +36,7 @@ from turnscope.model import (
     AssemblyStatus,
     Attempt,
     Digest,
+    Emptied,
     EngineState,
     Event,
     Fact,
@@ -82,7 +83,7 @@ class Assembler:
         self._matching = Matching(state, self._turns, self._settler)
         self._digests = Digests(state, settings)
         self._taint = Taint(state)
-        continuity = Continuity(self._settler, self._digests, self._taint)
+        self._continuity = Continuity(self._settler, self._digests, self._taint)
         self._handles = Handles(state)
         self._standstill = Standstill(state, settings, self._engines, self._turns)
         suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles, self._clocks)
@@ -96,7 +97,7 @@ class Assembler:
             self._turns,
             self._settler,
             self._holds,
-            continuity,
+            self._continuity,
             self._handles,
             suspicions,
             attribution,
@@ -160,6 +161,13 @@ class Assembler:
                 return
             case Digest():
                 self._digest(event, body, unique, emitter, arrival_ns)
+                return
+            case Emptied():
+                if event.engine is not None:
+                    self._closing.dirty |= self._continuity.emptied(
+                        event.engine.id, event.engine.generation, event.mono_ns
+                    )
+                    self._closing.settle()
                 return
             case Request():
                 generation = event.engine.generation if event.engine else ""

@@ -91,6 +91,13 @@ class Continuity:
             self._doubted |= touched
         return touched
 
+    def emptied(self, engine_id: str, generation: str, at_ns: int) -> set[str]:
+        """A prefix cache was emptied; turns to be judged again: what they found there was not what they were suspected
+        by."""
+        touched = self._taint.emptied(engine_id, generation, at_ns)
+        self._doubted |= touched
+        return touched
+
     def _spread(self, turn: TurnState, own: Digest | None, wrong: Mismatch | None) -> set[str]:
         """Note what the turn left that is wrong, or no more; without its digest its caches stay as they were known."""
         on_prefill, on_decode = (wrong.on_prefill, wrong.on_decode) if wrong is not None else (None, None)

@@ -339,6 +339,8 @@ class Cache(msgspec.Struct, kw_only=True):
     """By mark, oldest first; of those who filed it the first one's is what the cache has."""
     hits: dict[str, tuple[int, int]] = {}
     """Turns that had local hits there, oldest first: most tokens, and when last, by the engine's monotonic clock."""
+    emptied: list[int] = []
+    """When it was emptied, by the same clock, in order: what was filed before is not found after."""
 
 
 class State(msgspec.Struct, kw_only=True):

@@ -352,8 +352,8 @@ class Turns:
         return due
 
     def awaited(self, turn: TurnState, now_ns: int) -> bool:
-        """Whether a turn that is due is to be looked at again, and when: something still works on it, or did when it was
-        last looked at. Where in between that ended is not known, so what follows it is given a whole grace from now."""
+        """Whether a turn that is due is to be looked at again, and when: something still works on it, or did when it
+        was last due. When in between that ended is not known, so what follows it is given a whole grace from now."""
         running = self._running(turn, now_ns)
         awaited = running or turn.ran
         turn.ran = running
