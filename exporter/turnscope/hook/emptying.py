@@ -15,8 +15,8 @@ from turnscope.model import Emptied
 
 
 def watch_emptying(manager: Any, guard: Guard, push: Callable[[Emptied], None]) -> bool:
-    """Wrap ``reset_prefix_cache`` on the instance; ``push(Emptied())`` for each success. It is refused, with a False, while
-    any block is in use. False where this engine has nothing to look at."""
+    """Wrap ``reset_prefix_cache`` on the instance; ``push(Emptied())`` each time it answers that it was done: it is
+    refused while any block is in use. False where this engine has nothing to look at."""
     reset = getattr(manager, "reset_prefix_cache", None)
     if reset is None:
         return False
