@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -144,12 +146,18 @@ def test_a_request_of_d_that_was_shown_and_turns_out_to_be_the_answer_of_another
     assert {row.turn_id for row in stored(run.facts)} == counted
 
 
-def test_what_a_shown_attempt_told_of_its_callers_session_is_forgotten_with_it() -> None:
-    pair = Pair()
-    told = msgspec.structs.replace(given_up(pair).body, caller_trace_id="a" * 32, caller_span_id="b" * 16)
+@pytest.mark.parametrize("session", ["s", None], ids=["it_named_one", "it_asked_for_its_callers"])
+def test_what_a_shown_attempt_told_of_its_callers_session_is_forgotten_with_it(session: str | None) -> None:
+    pair, key = Pair(), turn_id("p", "pA")
+    caller: dict[str, Any] = {"session_id": session, "handle_given": None, "caller_trace_id": "a" * 32}
+    told = msgspec.structs.replace(given_up(pair).body, **caller, caller_span_id="b" * 16)
+    stuck = Stuck(request_id="pA", cause=StuckCause.LOAD_FAILED)
     assert pair.proxy is not None
-    run = Run().feed([*first_turn(pair), pair.proxy.say(told, 5000), parked(pair)]).wait(0)
+    run = Run().feed([*first_turn(pair), pair.proxy.say(told, 5000), pair.p.say(stuck, 5010)]).wait(0)
     assert "pA" in run.turns(), "the last attempt as far as known"
-    assert run.assembler._state.spans.traces["a" * 32].turns.keys() == {turn_id("p", "pA")}
-    run.feed([*answered(pair), *pair.beats(70_000, 10_000)]).wait(100)
-    assert run.assembler._state.spans.traces["a" * 32].turns == {}
+    spans = run.assembler._state.spans
+    trace = spans.traces["a" * 32]
+    assert (trace.turns.keys() | trace.asking.keys(), spans.remembered) == ({key}, 1)
+    run.feed([*answered(pair, at_ms=20_000), *pair.beats(70_000, 10_000)]).wait(100)
+    assert rows(run, "pA")[-1].withdrawn
+    assert (trace.turns, trace.asking, spans.remembered) == ({}, {}, 0)
