@@ -277,6 +277,7 @@ class Assembler:
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
         self._closing.withdraw(turn, target.turn_id)
+        self._turns.remember_joined(turn)
         if target.counted:
             target.late = True
             self._turns.put(target)
@@ -350,6 +351,8 @@ class Assembler:
         old = state.now_ns - self._settings.memory_ns
         for turn_id in [t for t, (since, _) in state.old_turns.items() if since < old]:
             del state.old_turns[turn_id]
+        for turn_id in [t for t, (since, _) in state.joined.items() if since < old]:
+            del state.joined[turn_id]
         for hold_id in [h for h, hold in state.old_holds.items() if hold.last_ns < old]:
             del state.old_holds[hold_id]
         for emitter_id in [e for e, emitter in state.emitters.items() if emitter.last_ns < old and not emitter.tally]:

@@ -362,6 +362,8 @@ class State(msgspec.Struct, kw_only=True):
     turns: dict[str, TurnState] = {}
     old_turns: dict[str, tuple[int, bytes]] = {}
     """Counted: when, and the encoded ``TurnState``."""
+    joined: dict[str, tuple[int, int]] = {}
+    """Taken into another turn: when, and the revision of the last row that was handed out of it by itself."""
     holds: dict[str, HoldState] = {}
     old_holds: dict[str, HoldState] = {}
     handles: dict[str, HandleState] = {}

@@ -188,9 +188,16 @@ class Turns:
         """The turn, begun if new."""
         turn = self.get(key)
         if turn is None:
-            turn = TurnState(turn_id=key, first_ns=arrival_ns, last_ns=arrival_ns)
+            _, revision = self._state.joined.get(key, (0, 0))
+            turn = TurnState(turn_id=key, first_ns=arrival_ns, last_ns=arrival_ns, revision=revision)
             self._state.turns[key] = turn
         return turn
+
+    def remember_joined(self, turn: TurnState) -> None:
+        """One that was shown and is another turn's now: more of it may come, as further samples do, and a row of that
+        has to be newer than the one that was withdrawn."""
+        if turn.row is not None:
+            self._state.joined[turn.turn_id] = self._state.now_ns, turn.revision
 
     def put(self, turn: TurnState) -> None:
         """Keep a counted turn."""
