@@ -91,6 +91,10 @@ class Reason(StrEnum):
     UNKNOWN = "unknown"
 
 
+NO_OBSTACLE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
+"""Reasons with which all is well: nothing was there to fetch, or it was not worth fetching."""
+
+
 class Status(StrEnum):
     """How a turn ended, as far as the serving side can tell."""
 
