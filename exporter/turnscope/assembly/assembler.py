@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.assembly import counts, status
+from turnscope.assembly import counts, kept, status
 from turnscope.assembly.agenda import Agenda
 from turnscope.assembly.agent_spans import AgentSpans
 from turnscope.assembly.attribution import Attribution
@@ -163,11 +163,8 @@ class Assembler:
                 self._digest(event, body, unique, emitter, arrival_ns)
                 return
             case Emptied():
-                if event.engine is not None:
-                    self._closing.dirty |= self._continuity.emptied(
-                        event.engine.id, event.engine.generation, event.mono_ns
-                    )
-                    self._closing.settle()
+                self._closing.dirty |= self._continuity.emptied(event)
+                self._closing.settle()
                 return
             case Request():
                 generation = event.engine.generation if event.engine else ""
@@ -277,7 +274,7 @@ class Assembler:
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
         self._closing.withdraw(turn, target.turn_id)
-        self._turns.remember_joined(turn)
+        kept.keep_joined(self._state, turn)
         if target.counted:
             target.late = True
             self._turns.put(target)
@@ -349,10 +346,7 @@ class Assembler:
         state = self._state
         state.pruned_ns = state.now_ns
         old = state.now_ns - self._settings.memory_ns
-        for turn_id in [t for t, (since, _) in state.old_turns.items() if since < old]:
-            del state.old_turns[turn_id]
-        for turn_id in [t for t, (since, _) in state.joined.items() if since < old]:
-            del state.joined[turn_id]
+        kept.forget(state, old)
         for hold_id in [h for h, hold in state.old_holds.items() if hold.last_ns < old]:
             del state.old_holds[hold_id]
         for emitter_id in [e for e, emitter in state.emitters.items() if emitter.last_ns < old and not emitter.tally]:

@@ -11,7 +11,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import Final
 
-from turnscope.assembly.state import Cache, Leg, Spoiled, State
+from turnscope.assembly.cache_state import Cache, Spoiled
+from turnscope.assembly.state import Leg, State
 from turnscope.marks import Shared, chunks_of, marks_of
 from turnscope.model import Digest
 

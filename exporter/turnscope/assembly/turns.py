@@ -6,19 +6,15 @@ from bisect import insort
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
 from turnscope import semconv
 from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.kept import find, keep
 from turnscope.assembly.moments import clock_of
 from turnscope.assembly.ranks import read_of
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import Leg, Read, State, TurnState
 from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Stuck, Transfer
 from turnscope.semconv import Direction, Role
-
-_ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(TurnState)
 
 NO_DECODE: Final = ("error", "abort")
 """Finish reasons of a P leg after which no D leg comes."""
@@ -120,34 +116,8 @@ def anchored(turn: TurnState) -> bool:
     return turn.prefill is not None or turn.attempt is not None or parked
 
 
-def find(state: State, key: str) -> TurnState | None:
-    """The turn as known, whether counted or not."""
-    turn = state.turns.get(key)
-    if turn is None:
-        old = state.old_turns.get(key)
-        turn = _DECODER.decode(old[1]) if old is not None else None
-    return turn
-
-
-class _Attempted(msgspec.Struct):
-    """What of a counted turn is asked for most often: the rest of it is passed over, not decoded."""
-
-    attempt: Attempt | None = None
-
-
-_ATTEMPTED: Final = msgspec.msgpack.Decoder(_Attempted)
-
-
-def attempt_of(state: State, key: str) -> Attempt | None:
-    """What the proxy saw of a turn, whether counted or not."""
-    turn, old = state.turns.get(key), state.old_turns.get(key)
-    if turn is not None or old is None:
-        return turn.attempt if turn is not None else None
-    return _ATTEMPTED.decode(old[1]).attempt
-
-
 class Turns:
-    """Turns by id: open ones as they are, counted ones encoded, since there are many."""
+    """Turns by id, whether counted or not."""
 
     def __init__(self, state: State, settings: AssemblySettings, emitters: Emitters) -> None:
         self._state = state
@@ -193,17 +163,9 @@ class Turns:
             self._state.turns[key] = turn
         return turn
 
-    def remember_joined(self, turn: TurnState) -> None:
-        """One that was shown and is another turn's now: more of it may come, as further samples do, and a row of that
-        has to be newer than the one that was withdrawn."""
-        if turn.row is not None:
-            self._state.joined[turn.turn_id] = self._state.now_ns, turn.revision
-
     def put(self, turn: TurnState) -> None:
         """Keep a counted turn."""
-        self._state.turns.pop(turn.turn_id, None)
-        first = self._state.old_turns.get(turn.turn_id, (self._state.now_ns, b""))[0]
-        self._state.old_turns[turn.turn_id] = first, _ENCODER.encode(turn)
+        keep(self._state, turn)
 
     def reopen(self, turn: TurnState) -> None:
         """A fragment whose anchor has come after all is a turn, not counted yet."""
