@@ -186,7 +186,9 @@ def test_a_session_too_large_to_be_taken_apart_says_so_and_nothing_that_is_not_k
     found = whole(tmp_path, rows, "desk-agent")
     assert (found.summary.too_large, found.activities, found.turns.num_rows) == (True, [], 6)
     assert session_answer.answer(found.summary) == "It took 1 min 10 s, and is too large to be taken apart."
-    assert session_answer.ceiling(found.summary) == "Whether reuse would help is not known."
+    assert (
+        session_answer.ceiling(found.summary) == "Whether reuse would help is not known, since it was not taken apart."
+    )
     (doubt,) = session_answer.doubts(found.summary)
     assert f"more than the {len(rows) - 20} that are taken apart at once" in doubt
     step = session_answer.next_step(found.summary)
