@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from turnscope.measures import verdict
+from turnscope.measures import ceiling_sentence, verdict
 from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store.totals import Totals
-from turnscope_app import answers, session_answer, text, words
+from turnscope_app import answers, text, words
 
 _REUSED: Final = (
     "Share of the prompt tokens that were not computed: already there, fetched back, or from another store. "
@@ -209,7 +209,7 @@ def _spared(summary: SessionSummary) -> Card:
     what = (
         "How much shorter the session would be had all that was computed again been fetched back instead (the ceiling)."
     )
-    if not session_answer.gain_known(summary):
+    if not ceiling_sentence.known(summary):
         why = "Too little tells what was computed again, or what that cost."
         return Card("Reuse could spare", words.NOT_MEASURED, f"{what} {why}", words.Known.ESTIMATED)
     between = f"{text.about(found.fetched_low_ns)} to {text.about(found.fetched_high_ns)}"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from turnscope.measures import ceiling_sentence
 from turnscope.measures.verdict import Verdict, judge
-from turnscope.model import Ceiling, Figures, SessionSummary
+from turnscope.model import SessionSummary
+from turnscope.model.figures import of_session
 from turnscope.semconv import Part
+from turnscope.store import summing
 from turnscope_app import answers, text, words
 from turnscope_app.advice import Action, Owner
 
@@ -56,6 +59,8 @@ SPENT: Final = {
 
 def answer(summary: SessionSummary) -> str:
     """Where the time went, in a sentence: the three largest parts."""
+    if summary.too_large:
+        return f"It took {text.duration(summary.wall_ns)}, and is too large to be taken apart."
     spent = sorted(parts(summary).items(), key=lambda item: -item[1])
     if not spent:
         return "Nothing of it lasted any time that was measured."
@@ -65,51 +70,18 @@ def answer(summary: SessionSummary) -> str:
     return f"It took {text.duration(summary.wall_ns)}: {', '.join(said)}."
 
 
-def gain_known(summary: SessionSummary) -> bool:
-    """Whether enough is known to say what reuse could still give."""
-    found = summary.ceiling
-    return found.free_ns is not None and bool(found.recomputed_tokens or not found.unjudged_turns)
-
-
 def ceiling(summary: SessionSummary) -> str:
-    """What reuse could still give, with its range and what it rests on."""
-    found = summary.ceiling
-    if not summary.turns:
-        return "Whether reuse would help is not known: none of its model calls passed an engine that is watched here."
-    if not gain_known(summary):
-        again = summary.recomputed_tokens
-        why = (
-            f"{again:,} tokens were computed again, and no engine was measured often enough to tell what that cost"
-            if again
-            else f"of {text.turns(found.unjudged_turns)} nobody can tell what was computed again, or what that cost"
-        )
-        return f"What reuse could still spare is not known: {why}."
-    if not found.recomputed_tokens:
-        return "Reuse would not help: nothing was computed twice."
-    again = f"what was computed again ({found.recomputed_tokens:,} tokens)"
-    if not found.fetched_high_ns:
-        return f"Reuse would not help: to fetch {again} would have taken as long as computing it did.{_unjudged(found)}"
-    return (
-        f"Reuse would make it about {text.about(found.fetched_ns)} shorter "
-        f"({text.share(found.fetched_ns, summary.wall_ns - summary.user_wait_ns)} of its working time; estimated: nine "
-        f"times in ten between {text.about(found.fetched_low_ns)} and {text.about(found.fetched_high_ns)}), had "
-        f"{again} been fetched back instead{_basis(found)}.{_unjudged(found)}"
-    )
-
-
-def _basis(found: Ceiling) -> str:
-    return {
-        "measured": ", by what fetching took on these engines",
-        "both": ", in part by what fetching took in the published reference, since too little was measured here",
-    }.get(found.transfer or "", ", if fetching takes what it took in the published reference: not measured here yet")
-
-
-def _unjudged(found: Ceiling) -> str:
-    return f" {text.turns(found.unjudged_turns)} could not be judged." if found.unjudged_turns else ""
+    """The most that reuse could still give."""
+    return ceiling_sentence.sentence(summary, duration=text.about, share=text.share)
 
 
 def doubts(summary: SessionSummary) -> list[str]:
     """What is not measured, and what would measure it."""
+    if summary.too_large:
+        return [
+            f"It has {summary.turns + summary.spans:,} turns and spans, more than the {summing.MOST_ROWS:,} that are "
+            "taken apart at once: where its time went, and what its spans tell, is not shown."
+        ]
     out = []
     whole, between = summary.wall_ns, summary.unknown_ns - summary.unknown_model_call_ns
     known = answers.measured(summary)
@@ -137,42 +109,20 @@ def separated(summary: SessionSummary) -> bool:
 
 NOT_SEPARATED: Final = (
     "**Outside the model: tools or application, not separated.** No spans of this agent came, so a wait between two "
-    "model calls is told by what the second one brings, and the application's own work is in it. Two settings of the "
+    "model calls is told by what the second one brings, and the application's own work is in it. Settings of the "
     "agent's OpenTelemetry SDK separate them, with the session's id on its spans (for each SDK: docs/agents.md):"
 )
 SEPARATES: Final = """OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST_OF_TURNSCOPE:4318
+OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
 OTEL_SERVICE_NAME=my-agent"""
 """What the agent's environment needs."""
 
 
-def figures(summary: SessionSummary) -> Figures:
-    """The session as sums over it alone, to be judged as a period is."""
-    shared = set(Figures.__struct_fields__) & (set(SessionSummary.__struct_fields__) - {"tasks", "applications"})
-    found = summary.ceiling
-    return Figures(
-        **{name: getattr(summary, name) for name in shared},
-        sessions=1,
-        spanned_sessions=int(summary.spans > 0),
-        tooled_sessions=int(summary.tools is not None),
-        proxied_sessions=int("proxy" in summary.sources),
-        **{name: getattr(found, name) for name in _CEILING},
-        assumed=found.transfer not in (None, "measured"),
-    )
-
-
-_CEILING: Final = (
-    "free_ns",
-    "fetched_ns",
-    "fetched_low_ns",
-    "fetched_high_ns",
-    "judged_turns",
-    "unjudged_turns",
-)
-
-
 def next_steps(summary: SessionSummary) -> list[Action]:
     """What to do first, and by whom, by the same rules as a period's."""
-    verdict = judge(figures(summary))[0].verdict
+    if summary.too_large:
+        return [Action(Owner.APPLICATION, TO_MAKE_SMALLER)]
+    verdict = judge(of_session(summary))[0].verdict
     if verdict is Verdict.REUSE_WOULD_HELP:
         word = words.REASONS.get(summary.main_reason or "")
         why = f" {word.story}" if word else ""
@@ -184,6 +134,9 @@ def next_steps(summary: SessionSummary) -> list[Action]:
     return list(STEPS[verdict])
 
 
+TO_MAKE_SMALLER: Final = (
+    "Give every run of the agent a session of its own, or send fewer spans: then it is taken apart."
+)
 STEPS: Final[dict[Verdict, tuple[Action, ...]]] = {
     Verdict.NOTHING_SEEN: (Action(Owner.SERVING, "Nothing is known of it: ask `turnscope doctor` what is missing."),),
     Verdict.ANSWERS_IN_DOUBT: (

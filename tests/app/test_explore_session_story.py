@@ -11,10 +11,9 @@ from tests.app import agent_session
 from tests.app.agent_session import MS, Rows, call, ran
 from tests.app.told import numbers, whole
 from tests.store.rows import SECOND, span, turn
-from turnscope.measures.reuse import NO_OBSTACLE
 from turnscope.measures.verdict import Verdict
 from turnscope.model import Turn
-from turnscope.semconv import Reason, SpanKind
+from turnscope.semconv import NO_OBSTACLE, Reason, SpanKind
 from turnscope.store.whole import Whole
 from turnscope_app import cards, links, session_answer, session_story, text
 from turnscope_app.advice import Owner
@@ -214,8 +213,8 @@ def test_the_ceiling_has_its_range_and_what_it_rests_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "begins"),
     [
-        ([span(1, kind="tool")], "Whether reuse would help is not known: none of its model calls passed"),
-        ([turn(1)], "What reuse could still spare is not known: of 1 turn nobody can tell"),
+        ([span(1, kind="tool")], "What reuse could still spare is not known: none of its model calls passed"),
+        ([turn(1)], "What reuse could still spare is not known: of 1 turn nobody can tell what was computed"),
         (call(1, 0, 2, 0.5, session="s1"), "Reuse would not help: nothing was computed twice."),
         (
             call(1, 0, 2, 0.5, (0, 0, 500, 0), session="s1", recompute_high_ns=MS, recompute_ns=MS, recompute_low_ns=0),
@@ -234,6 +233,24 @@ def test_what_is_inferred_or_unknown_is_said(tmp_path: Path) -> None:
     (dark, between) = session_answer.doubts(whole(tmp_path / "3", [turn(1), turn(9)], "s1").summary)
     assert "whose first word nobody timed" in dark
     assert "it takes the proxy's hook, or the agent's spans" in between
+
+
+def test_a_session_too_large_to_be_taken_apart_says_so_and_nothing_that_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = agent_session.desk_agent()
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", len(rows) - 20)
+    found = whole(tmp_path, rows, "desk-agent")
+    assert (found.summary.too_large, found.activities, found.turns.num_rows) == (True, [], 6)
+    assert session_answer.answer(found.summary) == "It took 1 min 10 s, and is too large to be taken apart."
+    assert session_answer.ceiling(found.summary) == "Whether reuse would help is not known."
+    (doubt,) = session_answer.doubts(found.summary)
+    assert f"more than the {len(rows) - 20} that are taken apart at once" in doubt
+    step = session_answer.next_step(found.summary)
+    assert (step.owner, step.said[:45]) == (
+        "for the application's team",
+        "Give every run of the agent a session of its ",
+    )
 
 
 def test_tools_and_application_are_said_to_be_separated_only_by_the_agents_spans(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import time
 
 import streamlit as st
 
+from turnscope.model.figures import of_session
 from turnscope_app import (
     cards,
     charts,
@@ -22,7 +23,7 @@ from turnscope_app import (
     tables,
     text,
     timeline,
-    timeline_chart,
+    timeline_section,
     turn_section,
 )
 
@@ -87,7 +88,7 @@ if summary.suspicious_turns:
 st.markdown("**What to do next**")
 for action in session_answer.next_steps(summary):
     st.markdown(controls.owned(action))
-figures = session_answer.figures(summary)
+figures = of_session(summary)
 frame = part_charts.parts_frame(figures)
 if not frame.empty:
     st.altair_chart(part_charts.parts(frame), key="session_parts")
@@ -118,8 +119,7 @@ if last_page > 1:
     st.altair_chart(charts.overview(overview), key="session_overview")
 drawn = timeline.build(whole, rows, here, first=page == 1, last=page == last_page)
 if drawn.lanes:
-    st.altair_chart(timeline_chart.chart(drawn), key="session_timeline")
-    st.caption(timeline_chart.reading(drawn))
+    timeline_section.draw(drawn, f"{session_id} {page}")
 
 if lines:
     st.subheader("The story", anchor=False, help="What mattered most, in order of time. Click a turn to see it below.")
