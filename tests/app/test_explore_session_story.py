@@ -243,14 +243,14 @@ def test_a_session_too_large_to_be_taken_apart_says_so_and_nothing_that_is_not_k
     found = whole(tmp_path, rows, "desk-agent")
     assert (found.summary.too_large, found.activities, found.turns.num_rows) == (True, [], 6)
     assert session_answer.answer(found.summary) == "It took 1 min 10 s, and is too large to be taken apart."
-    assert session_answer.ceiling(found.summary) == "Whether reuse would help is not known."
+    assert session_answer.ceiling(found.summary) == (
+        "What reuse could still spare is not known, since it was not taken apart."
+    )
     (doubt,) = session_answer.doubts(found.summary)
     assert f"more than the {len(rows) - 20} that are taken apart at once" in doubt
-    step = session_answer.next_step(found.summary)
-    assert (step.owner, step.said[:45]) == (
-        "for the application's team",
-        "Give every run of the agent a session of its ",
-    )
+    (step,) = session_answer.next_steps(found.summary)
+    assert step.owner is Owner.APPLICATION
+    assert step.said.startswith("Give every run of the agent a session of its own")
 
 
 def test_tools_and_application_are_said_to_be_separated_only_by_the_agents_spans(tmp_path: Path) -> None:

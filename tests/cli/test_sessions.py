@@ -346,6 +346,6 @@ def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
     monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
     shown = words(run(show, "spans-only", "--store", str(store)))
     assert "It has 1 turns and spans, more than the 0 that are taken apart at once" in shown
-    assert "Whether reuse would help is not known, since it was not taken apart." in shown
+    assert "What reuse could still spare is not known, since it was not taken apart." in shown
     listed = json.loads(run(sessions, "--store", str(store), "--json", "--text", "spans-only"))["sessions"]
     assert [(one["too_large"], one["unknown_ns"]) for one in listed] == [(True, 700 * MS)]
