@@ -207,7 +207,8 @@ SESSIONS: Final = (
     Column(
         "reused",
         "Reused",
-        "Share of the prompt tokens that were not computed: in the reading server's own memory, fetched back, or from another store.",
+        "Share of the prompt tokens that were not computed: found in the server's own memory, fetched back, or from "
+        "another store.",
         Kind.SHARE,
         value=lambda row: percent(row["reused_tokens"], row["source_tokens"]),
     ),
