@@ -30,10 +30,11 @@ def _links(at: AppTest) -> list[str]:
 def test_what_matters_to_a_product_manager_comes_first(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened("session", store, monkeypatch, id="desk-agent")
     assert not at.exception
-    first, step, *_ = [m.value for m in at.markdown]
+    first, _, *steps = [m.value for m in at.markdown]
     assert first.startswith("**It took 1 min 10 s: 69 % of the time it waited for tools")
-    assert "At best reuse would make it 860 ms shorter" in first
-    assert step.startswith("**What to do next, for the serving team:** Check the answers")
+    assert "Reuse would make it about 860 ms shorter" in first
+    assert steps[0].startswith(":violet-badge[for the application's team] Ask again, in a new session")
+    assert steps[1].startswith(":blue-badge[for those who run the model servers] Until it is explained")
     assert at.warning[0].value.startswith("**1 turn may have a wrong answer**")
     assert [s.value for s in at.subheader][:2] == ["What happened when", "The story"]
     assert at.caption[0].value.startswith("application desk 3, agent critic")

@@ -346,7 +346,7 @@ def test_a_suspicion_comes_with_what_the_turn_reused_and_what_was_before_it(tmp_
     rows = (
         turn(1, left_hold_id="a" * 32),
         turn(2, previous_turn_id=f"{1:032x}", used_hold_id="a" * 32, suspicions=["kv_mismatch"], diverged_before=64),
-        turn(3, suspicions=["stale_handle", "duplicate_handle"], status="error"),
+        turn(3, suspicions=["stale_handle", "duplicate_handle"], status="error", mismatch_evidence="digests"),
         turn(4, status="error"),
         hold(1, hold_id="a" * 32, turn_id=f"{1:032x}", tokens=50, outcome="read"),
     )
@@ -362,6 +362,7 @@ def test_a_suspicion_comes_with_what_the_turn_reused_and_what_was_before_it(tmp_
     assert ([row["turn_index"] for row in stale], stales) == ([3], 1)
     every, *kinds = counted
     assert (every["kind"], every["turns"], every["judged"], every["sessions"], every["failed"]) == (None, 2, 4, 1, 2)
+    assert (every["answered"], every["proven"]) == (1, 1)
     assert {row["kind"]: row["turns"] for row in kinds} == {"kv_mismatch": 1, "stale_handle": 1, "duplicate_handle": 1}
 
 
