@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from turnscope.measures.verdict import Owner, Verdict, largest, working_ns
-from turnscope.model import Figures
+from turnscope.model import Figures, plural
 from turnscope_app import text, words
 from turnscope_app.answers import where
 
@@ -154,8 +154,4 @@ def warnings(figures: Figures) -> list[Warning]:
         (tools, "call", "of **tools failed**", "Errors"),
         (figures.failed_tasks, "task", "**failed**", "Failed tasks"),
     )
-    return [
-        Warning(f"{count:,} {noun if count == 1 else noun + 's'} {said}.", check)
-        for count, noun, said, check in found
-        if count > 0
-    ]
+    return [Warning(f"{plural(count, noun)} {said}.", check) for count, noun, said, check in found if count > 0]

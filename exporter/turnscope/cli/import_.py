@@ -32,7 +32,7 @@ from turnscope.decode.imports import proxy_log as proxies
 from turnscope.decode.imports import transfer_log as transfers
 from turnscope.decode.imports.kinds import KINDS, RUNS, looks_like
 from turnscope.decode.imports.report import Line, Report
-from turnscope.model import AgentSpan, Turn, shown
+from turnscope.model import AgentSpan, Turn, plural, shown
 from turnscope.store import StoreError, StoreWriter
 
 BATCH: Final = 10_000
@@ -151,7 +151,7 @@ def _store(writer: StoreWriter, job: Job, told: reading.Told) -> Outcome:
         writer.flush()
     if rejected := writer.rows_rejected - rejected:
         report.broken += rejected
-        report.notes.append(f"{rejected:,} rows hold a value that the store cannot")
+        report.notes.append(f"{plural(rejected, 'row holds', 'rows hold')} a value that the store cannot")
     return Outcome(job.label, dict(sorted(counts.items())), report)
 
 
@@ -177,7 +177,7 @@ def _run_of_three(paths: list[Path], run: str | None) -> list[Job]:
     if len(paths) != 3:
         raise Sorry(
             f"FILE: {published.NAME} takes the three files of one run, statistics, proxy's log and P's log, "
-            f"and {len(paths)} are given: {vllm_benchmark.NAME} takes the statistics alone"
+            f"and {plural(len(paths), 'is', 'are')} given: {vllm_benchmark.NAME} takes the statistics alone"
         )
     statistics = [path for path in paths if kind_of(path) == vllm_benchmark.NAME]
     proxy = [path for path in paths if path not in statistics and _holds(path, proxies.MARK)]
@@ -257,8 +257,8 @@ def _progress(quiet: bool) -> Progress:
 def _show(outcomes: list[Outcome], url: str) -> None:
     for outcome in outcomes:
         report = outcome.report
-        found = ", ".join(f"{n:,} {name.replace('_', ' ')}{'s' * (n != 1)}" for name, n in outcome.rows.items())
-        typer.echo(f"{outcome.file}: {report.records:,} records, {found or 'nothing to store'}")
+        found = ", ".join(plural(n, name.replace("_", " ")) for name, n in outcome.rows.items())
+        typer.echo(f"{outcome.file}: {plural(report.records, 'record')}, {found or 'nothing to store'}")
         for note in report.notes:
             typer.echo(f"  {note}")
         if report.broken:

@@ -10,7 +10,7 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from turnscope.model import Ceiling, SessionSummary
+from turnscope.model import Ceiling, SessionSummary, plural
 from turnscope.semconv import Part
 from turnscope.store import summing
 from turnscope.store.session_queries import SessionSums
@@ -144,12 +144,12 @@ def ceiling_sentence(summary: SessionSummary) -> str:
         )
     if not found.recomputed_tokens and found.unjudged_turns:
         return (
-            f"Whether reuse could shorten it is not known: {found.unjudged_turns} of its {summary.turns} turns do not "
-            "tell what they computed again, or what that cost."
+            f"Whether reuse could shorten it is not known: of {found.unjudged_turns} of its "
+            f"{plural(summary.turns, 'turn')} nothing tells what was computed again, or what that cost."
         )
     if not found.recomputed_tokens:
         return "Reuse cannot shorten it: nothing was computed twice."
-    some = f" {found.unjudged_turns} of its {summary.turns} turns could not be judged."
+    some = f" {found.unjudged_turns} of its {plural(summary.turns, 'turn')} could not be judged."
     unsure = some if found.unjudged_turns else ""
     basis = {
         "measured": "by what these engines' fetches took",
@@ -158,14 +158,14 @@ def ceiling_sentence(summary: SessionSummary) -> str:
     }[found.transfer or "assumed"]
     if not found.fetched_high_ns:
         return (
-            f"To fetch what was computed again ({found.recomputed_tokens:,} tokens) would not have shortened it, "
-            f"{basis}.{unsure}{_elsewhere(summary, found)}"
+            f"To fetch what was computed again ({plural(found.recomputed_tokens, 'token')}) would not have shortened "
+            f"it, {basis}.{unsure}{_elsewhere(summary, found)}"
         )
     return (
         f"At most {duration(found.fetched_ns)} ({share(found.fetched_ns or 0, wall)} of it; between "
         f"{duration(found.fetched_low_ns)} and {duration(found.fetched_high_ns)}) shorter, had what was computed again "
-        f"({found.recomputed_tokens:,} tokens) been fetched, {basis}; {duration(found.free_ns)} if it had cost nothing."
-        f"{unsure}{_elsewhere(summary, found)}"
+        f"({plural(found.recomputed_tokens, 'token')}) been fetched, {basis}; {duration(found.free_ns)} if it had "
+        f"cost nothing.{unsure}{_elsewhere(summary, found)}"
     )
 
 
@@ -178,7 +178,7 @@ def sums_sentences(all_of: SessionSums) -> list[str]:
     out = [f"{who}: {duration(all_of.wall_ns)}{''.join(spent)}."]
     if all_of.fetched_ns is not None:
         basis = ", in part assuming what a fetch takes" if all_of.assumed else ""
-        some = f"; {all_of.unjudged_turns:,} of {all_of.turns:,} turns could not be judged"
+        some = f"; {all_of.unjudged_turns:,} of {plural(all_of.turns, 'turn')} could not be judged"
         out.append(
             f"Reuse could spare {'it' if one else 'them'} at most {duration(all_of.fetched_ns)} "
             f"({share(all_of.fetched_ns, all_of.wall_ns)}; between {duration(all_of.fetched_low_ns)} and "

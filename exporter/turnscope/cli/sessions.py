@@ -17,7 +17,7 @@ from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import FRESH, StoreOption, opened
 from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
-from turnscope.model import SessionSummary, shown
+from turnscope.model import SessionSummary, plural, shown
 from turnscope.semconv import Part, Path, Reason, Status, Suspicion, TaskOutcome, Transport
 from turnscope.store import summing
 from turnscope.store.queries import SessionFilter
@@ -285,4 +285,7 @@ def sessions(
     else:
         typer.echo("No session meets these conditions.")
     if left and not as_json:
-        typer.echo(f"{left:,} more have not been summed up yet: a running 'turnscope serve' does so within minutes.")
+        typer.echo(
+            f"{plural(left, 'more has', 'more have')} not been summed up yet: a running 'turnscope serve' does so "
+            "within minutes."
+        )
