@@ -13,6 +13,7 @@ import httpx
 import msgspec
 
 from live.conversations import (
+    OTHER_SYSTEM,
     SYSTEM,
     TOOLS,
     Act,
@@ -20,7 +21,6 @@ from live.conversations import (
     Groups,
     Tells,
     answer_tokens,
-    system_message,
     user_message,
 )
 from live.engines import MODEL_NAME, LiveError, PairConfig
@@ -37,6 +37,8 @@ class TurnTruth(msgspec.Struct, kw_only=True):
     configuration: str
     hold_ttl_s: float
     """How long D holds there."""
+    holds: bool = True
+    """Whether D holds anything for the next turn."""
     conversation: str
     session_id: str | None
     turn: int
@@ -99,7 +101,8 @@ class Talk:
     ) -> None:
         self.conversation = conversation
         self.session_id = f"{conversation.name}-{config.name}-{secrets.token_hex(3)}" if conversation.with_id else None
-        self._config = config
+        self.config = config
+        """How D is set now."""
         self._front = front
         self._client = client
         self._say = say
@@ -125,13 +128,13 @@ class Talk:
         if act is Act.LATE_WITHOUT_EXPIRY:
             await self._tell("DELETE", f"{path}/expiry")
         if act in (Act.WAIT_PAST_TTL, Act.LATE_WITHOUT_EXPIRY):
-            await asyncio.sleep(self._config.hold_ttl_s + 2)
+            await asyncio.sleep(self.config.hold_ttl_s + 2)
         if act is Act.LOSE_HANDLE:
             await self._tell("DELETE", path)
         if act is Act.GIVE_AGAIN:
             await self._tell("POST", f"{path}/again?times=2")
         if act is Act.REPLACE_SYSTEM:
-            self._messages[0] = system_message(self.conversation.other_system)
+            self._messages[0] = OTHER_SYSTEM
         if act is Act.SHORTEN_ANSWER:
             last = self._messages[-1]
             self._messages[-1] = {**last, "content": last["content"][: len(last["content"]) // 2]}
@@ -140,8 +143,9 @@ class Talk:
         """The turn, nothing of it seen yet."""
         conversation, turn = self.conversation, self._turn
         return TurnTruth(
-            configuration=self._config.name,
-            hold_ttl_s=self._config.hold_ttl_s,
+            configuration=self.config.name,
+            hold_ttl_s=self.config.hold_ttl_s,
+            holds=self.config.bidirectional,
             conversation=conversation.name,
             session_id=self.session_id,
             turn=turn,

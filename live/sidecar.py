@@ -46,6 +46,11 @@ class Sidecar:
         """Windows of which it said that this carried what was moved."""
         return int(self._sum("turnscope_fabric_windows_total", f'transport="{transport}"'))
 
+    def hooks(self) -> int:
+        """Processes of engines and proxies whose hook is heard."""
+        kinds = ("engine", "worker", "proxy")
+        return int(sum(self._sum("turnscope_emitters_alive", f'emitter_kind="{kind}"') for kind in kinds))
+
     def busy(self, *, while_held: bool = False) -> int:
         """Turns that are still to be counted, and holds unless they may stay (``while_held``); events on their way."""
         status = json.loads(self.page("/status"))

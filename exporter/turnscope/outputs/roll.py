@@ -12,7 +12,7 @@ CHANGED_NS: Final = 60_000_000_000
 HEARD_NS: Final = 300_000_000_000
 """Between two rows of one that was only heard again: each row makes a file, and readers ask anew."""
 SOON_NS: Final = 5_000_000_000
-"""Between the first two rows: a recording's processes are heard for seconds, and the first row has what came by then."""
+"""Between the first two rows: the first has what came until then, which of a recording is a part."""
 
 
 class Roll:
