@@ -207,10 +207,20 @@ def settings_page() -> str:
 
 
 def _usage(parameter: Any) -> str:
-    """How it is typed: ``--port PORT``, ``FILE...``."""
+    """How it is typed: ``--port PORT``, ``FILE...``, ``--text / --no-text``."""
     if parameter.param_type_name == "argument":
         return f"{parameter.metavar}{'...' if parameter.nargs < 0 else ''}"
-    return ", ".join(parameter.opts) + ("" if parameter.is_flag else f" {parameter.metavar}")
+    names = " / ".join(filter(None, (", ".join(parameter.opts), ", ".join(parameter.secondary_opts))))
+    return names + ("" if parameter.is_flag else f" {parameter.metavar}")
+
+
+def _default(parameter: Any) -> str:
+    """As ``--help`` tells it, where there is one."""
+    if parameter.param_type_name == "argument" or parameter.is_flag or not parameter.show_default:
+        return ""
+    if parameter.default in (None, ""):
+        return ""
+    return f" [default: {getattr(parameter.default, 'value', parameter.default)}]"
 
 
 def commands_page() -> str:
@@ -222,7 +232,7 @@ def commands_page() -> str:
         command = group.commands[name]
         text = textwrap.dedent(command.help).replace("``", "`").strip()
         out.append(f"\n## `turnscope {name}`\n\n{text}\n")
-        rows = [(f"`{_usage(p)}`", p.help or "") for p in command.params]
+        rows = [(f"`{_usage(p)}`", f"{p.help or ''}{_default(p)}") for p in command.params]
         if rows:
             out.append("\n" + _table(("option", "what"), rows))
     for name in LIGHT:
