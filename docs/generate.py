@@ -254,7 +254,7 @@ IMPORTERS_HEAD = """# Importers
 - **Once.** Keys are made from the file's own ids: importing it again adds nothing, and a file that has grown completes
   what was cut short.
 - **Broken lines** are counted, named by number and left out; the rest is kept. Exit code 0: all was imported, 1: some
-  was left out, 2: nothing was (another kind of file, a store that cannot be written).
+  was left out, 2: nothing was (another kind of file, nothing of a session in it, a store that cannot be written).
 """
 IMPORTERS_FOOT = """
 ## Two runs side by side
