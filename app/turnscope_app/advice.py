@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from turnscope.measures.verdict import Verdict, judge, largest, working_ns
-from turnscope.model import Figures
+from turnscope.model import Figures, plural
 from turnscope_app import answers, text, words
 from turnscope_app.answers import AT_WORK, where
 
@@ -266,7 +266,7 @@ def warnings(figures: Figures) -> list[Warning]:
         ),
     )
     return [
-        Warning(f"{count:,} {noun if count == 1 else noun + 's'} {said}.", check, action)
+        Warning(f"{plural(count, noun)} {said}.", check, action)
         for count, noun, said, check, action in found
         if count > 0
     ]

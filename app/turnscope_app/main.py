@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from turnscope.store import StoreError, StoreMissing
-from turnscope_app import controls, pages, tables
+from turnscope_app import controls, pages, tables, text
 
 HERE = Path(__file__).parent
 
@@ -19,9 +19,9 @@ controls.demo_notice()
 try:
     page.run()
 except StoreMissing as error:
-    st.error(str(error), icon=":material/search_off:")
+    st.error(text.sentence(error), icon=":material/search_off:")
 except StoreError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(text.sentence(error), icon=":material/error:")
     st.caption("Reload this page once it is mended; nothing here has to be restarted.")
 else:
     controls.not_this()

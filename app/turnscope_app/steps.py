@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from turnscope.model import plural
+
 _SECOND: Final = 1_000_000_000
 _LENGTHS: Final = tuple(
     _SECOND * seconds
@@ -22,6 +24,5 @@ def named(step_ns: int) -> str:
     seconds = step_ns // _SECOND
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         if seconds >= size:
-            count = seconds // size
-            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+            return plural(seconds // size, unit)
     return "moment"

@@ -50,7 +50,7 @@ def counted(rows: list[Row]) -> list[Card]:
     for row in kinds:
         word = words.SUSPICIONS.get(row["kind"])
         label, told = (word.shown, word.story) if word else (text.harmless(row["kind"]), "A newer turnscope knows.")
-        found.append(Card(label, text.count(row["turns"], "turn" if row["turns"] == 1 else "turns"), told))
+        found.append(Card(label, text.turns(row["turns"]), told))
     return found
 
 

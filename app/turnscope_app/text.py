@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
+from turnscope.model import plural
 from turnscope.shipped import EXPLORER
 from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED, Word, shown
 
@@ -26,19 +27,25 @@ def count(value: int | None, unit: str = "") -> str:
 
 def turns(value: int) -> str:
     """``1 turn``, ``3 turns``."""
-    return f"{value:,} turn" if value == 1 else f"{value:,} turns"
+    return plural(value, "turn")
 
 
 def sessions(value: int) -> str:
     """``1 session``, ``3 sessions``."""
-    return f"{value:,} session" if value == 1 else f"{value:,} sessions"
+    return plural(value, "session")
 
 
 def shown_of(rows: int, total: int, noun: str) -> str:
     """``8 sessions.``, or how many of how many are shown."""
     if rows < total:
         return f"{rows:,} of {total:,} {noun}s are shown."
-    return f"{total:,} {noun}." if total == 1 else f"{total:,} {noun}s."
+    return f"{plural(total, noun)}."
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, as a sentence of its own: errors are worded to stand after a colon."""
+    words = str(error)
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def duration(ns: int | None) -> str:

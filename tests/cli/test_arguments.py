@@ -44,7 +44,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def told(place: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one sentence, and nothing is written but perhaps an empty journal."""
+    """The one sentence, which begins in small letters or with the argument's name and has no full stop; nothing is
+    written but perhaps an empty journal."""
     assert main(list(arguments)) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -52,7 +53,10 @@ def told(place: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> st
     assert err.count("\n") == 1
     assert len(err) < 600
     assert "Errno" not in err
-    assert "Error" not in err
+    assert "error" not in err.lower()
+    begin, end = err.split()[1], err.rstrip()[-1]
+    assert begin == begin.lower() or begin.isupper() or "/" in begin
+    assert end != "."
     written = {p for p in place.rglob("*") if p.is_file() and p.name != "lock"}
     assert written == {place / "file"}
     return err.removeprefix("turnscope: ").rstrip("\n")
@@ -120,8 +124,8 @@ OTHERS: list[tuple[list[str], str]] = [
     (["serve", "--trace-ratio", "2"], "'2' is not possible, it must be at most 1"),
     (["explore", "--store", ""], "--store: it is empty"),
     (["explore", "--store", "file"], "(it is a file and no folder): check the path, or choose another store"),
-    (["explore", "--store", "folder"], "There is no turnscope store at folder"),
-    (["explore", "--store", "gone"], "There is no turnscope store at gone"),
+    (["explore", "--store", "folder"], "there is no turnscope store at folder"),
+    (["explore", "--store", "gone"], "there is no turnscope store at gone"),
     (["explore", "--store", HUGE], "--store: '" + "x" * 40),
     (["explore", "--store", NOT_UTF8], "--store: 'a\\udcff\\udcfeb' is not UTF-8 text"),
     (["explore", "--store", "ftp://x"], "use a local folder or s3://bucket/folder"),
@@ -138,7 +142,7 @@ OTHERS: list[tuple[list[str], str]] = [
     (["doctor", "--address", "http://[::1"], "--address: 'http://[::1' is not an address: write it like http://127"),
     (
         ["doctor", "--address", "http://127.0.0.1:9"],
-        "No sidecar answers at http://127.0.0.1:9/status (Connection refused)",
+        "no sidecar answers at http://127.0.0.1:9/status (Connection refused)",
     ),
     *((["replay", "file", "--to", v], "--to: '") for v in ("", "file", "h", "ftp://h:1", "h:1/x", HUGE, NOT_UTF8)),
     *(
@@ -159,19 +163,19 @@ OTHERS: list[tuple[list[str], str]] = [
     (["import", "codex"], "see 'turnscope import --help'"),
     (["compare", "", "b"], "RUN_A: it is empty"),
     (["compare", "a", NOT_UTF8], "RUN_B: 'a\\udcff\\udcfeb' is not UTF-8 text"),
-    (["compare", "a", "b", "--store", "gone"], "There is no turnscope store at gone"),
+    (["compare", "a", "b", "--store", "gone"], "there is no turnscope store at gone"),
     (["sessions", "--store", ""], "--store: it is empty"),
     *(
-        (["sessions", name, "x"], f"Invalid value for '{name}': ")
+        (["sessions", name, "x"], f"invalid value for '{name}': 'x' is not one of ")
         for name in ("--path", "--reason", "--suspicion", "--status", "--transport")
     ),
     *((["sessions", "--first-token", v], "--first-token: '") for v in ("x", "-1s", "nan", HUGE, NOT_UTF8)),
     (["sessions", "--engine", "", "--store", "gone"], "--engine: it is empty"),
     (["report", "", "--store", "gone"], "SESSION: it is empty"),
-    (["report", "x", "--store", "gone"], "There is no turnscope store at gone"),
+    (["report", "x", "--store", "gone"], "there is no turnscope store at gone"),
     (["report", "x", "--output", ""], "--output: it is empty"),
     (["assets", "d", "--runbooks", "x"], "--runbooks: 'x' is no address"),
-    (["sessions", "--store", "gone"], "There is no turnscope store at gone"),
+    (["sessions", "--store", "gone"], "there is no turnscope store at gone"),
     *(
         (["sessions", name, v], f"{name}: ")
         for name in ("--text", "--model", "--application", "--agent")
@@ -186,20 +190,21 @@ OTHERS: list[tuple[list[str], str]] = [
     (["show", ""], "SESSION: it is empty"),
     (["show", NOT_UTF8], "SESSION: 'a\\udcff\\udcfeb' is not UTF-8 text"),
     (["show", "x", "--store", ""], "--store: it is empty"),
-    (["show", "x", "--store", "gone"], "There is no turnscope store at gone"),
+    (["show", "x", "--store", "gone"], "there is no turnscope store at gone"),
     (["show", "x", "--limit", "0"], "--limit: "),
     (["show"], "see 'turnscope show --help'"),
     (["run"], "run needs the script to run"),
     (["run", ""], "run needs the script to run"),
     (["run", "-m"], "run needs the script to run"),
     (["run", "-m", ""], "run needs the script to run"),
-    (["run", "folder"], "folder is a folder and has no __main__.py: name the script in it."),
+    (["run", "folder"], "folder is a folder and has no __main__.py: name the script in it"),
     (["run", "gone.py"], "there is no file 'gone.py' in "),
     (["run", HUGE], "(5000 characters)"),
     (["run", NOT_UTF8], "there is no file 'a\\udcff\\udcfeb' in "),
     (["run", "/bin/true"], "/bin/true is no Python script"),
-    (["nonsense"], "No such command 'nonsense': see 'turnscope --help'"),
-    ([""], "No such command '': see 'turnscope --help'"),
+    (["nonsense"], "no such command 'nonsense': see 'turnscope --help'"),
+    (["session"], "no such command 'session': did you mean 'sessions'? Or see 'turnscope --help'"),
+    ([""], "no such command '': see 'turnscope --help'"),
     (["--nonsense"], "see 'turnscope --help'"),
     (["serve", "extra"], "see 'turnscope serve --help'"),
     (["serve", "--nonsense"], "see 'turnscope serve --help'"),
@@ -256,10 +261,10 @@ def test_where_only_the_hooks_are_installed_help_and_commands_say_so(
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     assert "  run      Run a Python proxy" in text
-    assert "pip install 'turnscope[exporter]'" in text
+    assert "pip install '.[all]' (in a clone of turnscope)" in text
     assert main(["doctor"]) == 2
     assert capsys.readouterr().err == (
-        "turnscope: doctor is not in the bare install: pip install 'turnscope[exporter]'\n"
+        "turnscope: doctor is not in the bare install: pip install '.[all]' (in a clone of turnscope)\n"
     )
     assert main(["nonsense"]) == 2
     assert "there is no command 'nonsense'" in capsys.readouterr().err

@@ -135,7 +135,7 @@ def test_a_page_that_shows_no_table_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_page_of_a_store_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Sorry, match="the sessions page shows no table: There is no turnscope store"):
+    with pytest.raises(Sorry, match="the sessions page shows no table: there is no turnscope store"):
         demo_check.page(str(tmp_path / "none"))
 
 

@@ -272,3 +272,17 @@ def test_memory_does_not_grow_with_the_file(place: Path) -> None:
     small, large = sizes
     assert large < 300
     assert large < small + 60
+
+
+def test_of_a_recording_of_hooks_nothing_is_imported_no_store_is_made_and_replay_is_named(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = str(Path(__file__).parents[2] / "recordings" / "pair.jsonl")
+    assert main(["import", "otlp", recording]) == 2
+    out, err = capsys.readouterr()
+    assert out == f"{recording}: 790 records, nothing to store\n"
+    assert err.startswith("turnscope: nothing was imported: ")
+    assert "'turnscope replay FILE'" in err
+    assert main(["import", "otlp", recording, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["store"] is None
+    assert not (place / "store").exists()

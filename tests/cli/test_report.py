@@ -60,7 +60,7 @@ def test_an_unknown_session_and_one_that_is_not_meant_alone_are_told(
 
 def test_a_missing_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("x", "--store", str(tmp_path / "none"), "-o", str(tmp_path / "o")) == 2
-    assert "There is no turnscope store at" in capsys.readouterr().err
+    assert "there is no turnscope store at" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(

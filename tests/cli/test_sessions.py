@@ -219,7 +219,7 @@ def test_wrong_arguments_are_one_sentence(
 @pytest.mark.parametrize("command", [sessions, show])
 def test_a_store_that_is_not_there_is_said_so(tmp_path: Path, command: Callable[..., None]) -> None:
     arguments = ["x"] if command is show else []
-    with pytest.raises(Sorry, match="There is no turnscope store"):
+    with pytest.raises(Sorry, match="there is no turnscope store"):
         run(command, *arguments, "--store", str(tmp_path / "none"))
 
 

@@ -14,6 +14,7 @@ import typer
 
 from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Kind, Label, Metric
+from turnscope.cli import sessions
 from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
 from turnscope.decode import codec
@@ -101,6 +102,28 @@ def test_every_option_and_command_has_a_help_text(name: str) -> None:
     command = group.commands[name]
     assert command.help
     assert [p.name for p in command.params if not p.help] == []
+
+
+def test_the_page_of_commands_has_what_help_has_of_options() -> None:
+    """Values to choose from, defaults, and how a switch is turned off."""
+    page = (DOCS / "commands.md").read_text()
+    assert " None`" not in page
+    for line in (
+        r"| `--outcome completed\|failed\|abandoned\|unknown` |",
+        "| `--text / --no-text` |",
+        "How many are shown. [default: 20]",
+        "served, on this machine only. [default: 8501]",
+        "its --http. [default: http://127.0.0.1:9464]",
+        "its --otlp-grpc. [default: 127.0.0.1:4317]",
+        "of the whole time. [default: last]",
+    ):
+        assert line in page
+
+
+def test_the_help_names_everything_that_sessions_can_be_ordered_by() -> None:
+    shown = {str(part) for part in sessions.PARTS}
+    shares = {f"{name}-share" for name in (*sessions.PARTS, "ceiling")}
+    assert {sort.value for sort in sessions.Sort} == set(sessions.ORDERS) | shown | shares
 
 
 def test_every_variable_of_the_hooks_is_documented() -> None:

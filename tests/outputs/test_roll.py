@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -66,11 +67,35 @@ def test_a_new_process_is_told_at_once_and_a_silent_one_never_again() -> None:
 )
 def test_a_row_is_due_the_sooner_the_more_it_says(changes: dict[str, Any], wait_ns: int) -> None:
     roll = Roll()
-    roll.due(_status(), NOW)
+    roll.due(_status(heard_s=900.0), NOW)
     if wait_ns:
         assert roll.due(_status(**changes), NOW + wait_ns - 1) == []
-    (row,) = roll.due(_status(heard_s=10.5, **changes), NOW + wait_ns)
-    assert row.started_ns == NOW - 10 * SECOND, "the begin of a process does not move"
+    (row,) = roll.due(_status(heard_s=900.5, **changes), NOW + wait_ns)
+    assert row.started_ns == NOW - 900 * SECOND, "the begin of a process does not move"
+
+
+def _told(roll: Roll, second: float, received: int, **changes: Any) -> list[int]:
+    """What the row says that is written ``second`` seconds after the process was first heard, if one is."""
+    status = _status(heard_s=second, received=received, **changes)
+    return [row.received for row in roll.due(status, NOW + round(second * SECOND))]
+
+
+def test_a_recording_that_comes_within_seconds_is_told_in_full_seconds_later() -> None:
+    roll = Roll()
+    assert _told(roll, 1, 174) == [174]
+    assert [_told(roll, second, 190) for second in (2, 5.9, 6, 7, 300, 900)] == [[], [], [190], [], [], []]
+
+
+def test_a_process_that_goes_on_talking_is_told_ever_less_often() -> None:
+    roll = Roll()
+    seconds = [second for second in range(1_500) if _told(roll, second, second + 1)]
+    assert seconds == [0, 5, 10, 20, 40, 80, 160, 320, 620, 920, 1_220]
+
+
+def test_of_one_that_loses_events_no_minute_goes_by_without_a_row() -> None:
+    roll = Roll()
+    seconds = [second for second in range(400) if _told(roll, second, second + 1, missing=second)]
+    assert max(b - a for a, b in itertools.pairwise(seconds)) * SECOND == CHANGED_NS
 
 
 def test_what_was_heard_last_is_told_at_the_end() -> None:

@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_stops_its_compaction_and_nothing_else(tmp_pa
     broken = next(p for p in parquet_files(tmp_path) if p.startswith("holds"))
     (tmp_path / broken).write_bytes(b"PAR1 no")
     clock.forward(HOUR)
-    with pytest.raises(StoreTransientError, match="Cannot compact holds of 2026-11-30"):
+    with pytest.raises(StoreTransientError, match="cannot compact holds of 2026-11-30"):
         out.maintain()
     clock.forward(5 * SECOND)
     out.maintain()

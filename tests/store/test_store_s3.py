@@ -84,7 +84,7 @@ def test_a_bucket_that_does_not_exist_is_named() -> None:
 
 @pytest.mark.usefixtures("bucket")
 def test_a_bucket_without_a_store_is_a_missing_store() -> None:
-    with pytest.raises(StoreMissing, match=r"There is no turnscope store at s3://bucket/other"):
+    with pytest.raises(StoreMissing, match=r"there is no turnscope store at s3://bucket/other"):
         StoreReader("s3://bucket/other")
 
 

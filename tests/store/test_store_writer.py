@@ -286,7 +286,7 @@ def test_a_store_removed_under_its_writer_is_said_to_be_gone_and_begins_anew_wit
         ("gopher://x/y", "use a local folder or s3://"),
         ("s3://", "names no bucket"),
         ("/dev/null/store", "check the path, or choose another store"),
-        ("/proc/store", "Cannot write to the store /proc/store"),
+        ("/proc/store", "cannot write to the store /proc/store"),
     ],
 )
 def test_a_place_that_cannot_be_a_store_is_one_clear_sentence(url: str, words: str) -> None:

@@ -11,7 +11,7 @@ import typer
 from turnscope import shipped
 from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
-from turnscope.model import shown
+from turnscope.model import plural, shown
 
 _URL: Final = re.compile(r"https?://[\w.\-~:/?#\[\]@!$&*+,;=%]+")
 """Without quotes, spaces and braces: it is put into YAML, JSON and templates as it is."""
@@ -52,7 +52,7 @@ def assets(
         raise Sorry(f"{folder} cannot be written ({error.strerror}): choose another folder") from None
     for top in shipped.FOLDERS:
         count = sum(name.startswith(f"{top}/") for name in found)
-        typer.echo(f"{folder / top}: {count} files")
+        typer.echo(f"{folder / top}: {plural(count, 'file')}")
 
 
 def _address(url: str) -> str:

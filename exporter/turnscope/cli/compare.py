@@ -16,7 +16,7 @@ from turnscope.cli.options import load
 from turnscope.cli.terminal import Terminal
 from turnscope.measures.runs import Bucket, RunTurn, Side, side_by_side
 from turnscope.model import shown
-from turnscope.store import StoreError, StoreReader
+from turnscope.store import StoreError, StoreMissing, StoreReader
 
 
 def compare(
@@ -53,6 +53,11 @@ def read(url: str, names: Sequence[str]) -> list[list[RunTurn]]:
             known = reader.runs()
         finally:
             reader.close()
+    except StoreMissing:
+        raise Sorry(
+            f"there is no turnscope store at {url}: put both runs there with 'turnscope import KIND FILE... --run "
+            "NAME', or name the store they are in with --store"
+        ) from None
     except StoreError as error:
         raise Sorry(str(error)) from None
     for name, turns in zip(names, found, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,12 +21,16 @@ from pydantic_settings import SettingsConfigDict
 from rich.console import Console
 from rich.panel import Panel
 
-from turnscope.cli import arguments, demo_check, explore, replay
+from turnscope.cli import arguments, demo_check, explore, replay, typed
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
+from turnscope.cli.session_store import FRESH, opened
 from turnscope.cli.sidecar import Sidecar
 from turnscope.cli.trace_counter import TraceCounter
 from turnscope.config import Settings
+from turnscope.model import plural
+from turnscope.store import summing
+from turnscope.store.session_queries import SummaryFilter
 
 RECORDINGS: Final = Path("recordings")
 ABOUT: Final = (
@@ -76,7 +81,7 @@ def feed(running: Sidecar, recordings: list[Path], say: Callable[[str], None]) -
         replay.check(path)
     for path in recordings:
         sent = replay.send(path, f"127.0.0.1:{running.otlp_port}", speed=0)
-        say(f"replayed {path}: {sent.events} events")
+        say(f"replayed {path}: {plural(sent.events, 'event')}")
 
 
 def settle(running: Sidecar, say: Callable[[str], None], *, patience_s: float) -> int:
@@ -100,7 +105,8 @@ def settle(running: Sidecar, say: Callable[[str], None], *, patience_s: float) -
         if quiet_since is not None and now - quiet_since > QUIET_S:
             return 0
         if open_turns and now > started + GRACE_S and not told:
-            say(f"{open_turns} turns are incomplete (a client left, a load failed): they are counted after a minute")
+            waiting = plural(open_turns, "turn is", "turns are")
+            say(f"{waiting} incomplete (a client left, a load failed) and counted after a minute")
             told = True
         time.sleep(0.25)
     return running.status().assembly.open_turns
@@ -115,7 +121,8 @@ def compare(recordings: list[Path], folder: Path, say: Callable[[str], None]) ->
             open_turns = settle(running, say, patience_s=SETTLE_S)
             if open_turns:
                 raise Sorry(
-                    f"{open_turns} turns were not counted within {SETTLE_S:.0f} s: run 'turnscope demo' and look"
+                    f"{plural(open_turns, 'turn was', 'turns were')} not counted within {SETTLE_S:.0f} s: run "
+                    "'turnscope demo' and look"
                 )
             page = httpx.get(f"http://127.0.0.1:{running.http_port}/metrics", timeout=10, trust_env=False)
             page.raise_for_status()
@@ -156,6 +163,30 @@ def explorer(store: str, folder: Path) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def commands(turnscope: str, sidecar: str, store: str) -> list[str]:
+    """What to type next, ``turnscope`` as it is typed here; every line works when it is pasted."""
+    shown = [f"  {turnscope} show {session}" for session in _a_session(store)]
+    return [
+        "",
+        "In another shell, from this folder:",
+        "",
+        f"  export TURNSCOPE_STORE={store}",
+        f"  {turnscope} sessions",
+        *shown,
+        f"  {turnscope} doctor --address {sidecar}",
+        "",
+        "TURNSCOPE_STORE says whose sessions are meant, as --store would. Ctrl-C ends the demo and removes that store.",
+    ]
+
+
+def _a_session(store: str) -> list[str]:
+    """The id of the newest session, if there is one."""
+    with opened(store) as reader:
+        newer, _ = summing.fresh(reader, time.time_ns(), FRESH)
+        found, _ = reader.summaries(SummaryFilter(), limit=1, fresh=newer)
+    return [shlex.quote(one.session_id) for one in found]
 
 
 def _find(recordings: list[str] | None) -> list[Path]:
@@ -199,7 +230,7 @@ def demo(
             lines = compare(found, folder, console.print)
             console.print(demo_check.table(lines))
             wrong = sum(not line.equal for line in lines)
-            console.print(f"{len(lines)} comparisons, {wrong} different")
+            console.print(f"{plural(len(lines), 'comparison')}, {wrong} different")
             raise typer.Exit(1 if wrong else 0)
         running = stack.enter_context(sidecar(folder))
         feed(running, found, console.print)
@@ -207,14 +238,10 @@ def demo(
         settle(running, console.print, patience_s=GRACE_S + QUIET_S)
         address = stack.enter_context(explorer(str(folder / "store"), folder))
         metrics = f"http://127.0.0.1:{running.http_port}"
-        where = [
-            f"explorer   {address}",
-            f"metrics    {metrics}/metrics",
-            f"doctor     turnscope doctor --address {metrics}",
-            f"sessions   turnscope sessions --store {folder / 'store'}",
-            "",
-            "Ctrl-C ends the demo and removes what it wrote.",
-        ]
-        console.print(Panel("\n".join(where), title="turnscope demo", expand=False))
+        where = f"explorer   {address}\nmetrics    {metrics}/metrics"
+        console.print(Panel(where, title="turnscope demo", expand=False))
+        # Without a frame, and unbroken: they are to be pasted.
+        for line in commands(typed.turnscope(), metrics, str(folder / "store")):
+            console.print(line, soft_wrap=True, markup=False)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()

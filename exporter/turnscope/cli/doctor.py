@@ -18,7 +18,7 @@ from turnscope.cli.terminal import Terminal
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.findings import findings
 from turnscope.measures.recorded import recorded
-from turnscope.model import EngineStatus, SystemStatus, shown
+from turnscope.model import EngineStatus, SystemStatus, plural, shown
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:9464"
 MAX_ENGINES: Final = 40
@@ -36,8 +36,7 @@ def ask(address: str, *, timeout_s: float = 5.0) -> SystemStatus:
     except httpx.HTTPError as error:
         why = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
         raise Sorry(
-            f"No sidecar answers at {url} ({why}): start one with 'turnscope serve', "
-            "or name its address with --address."
+            f"no sidecar answers at {url} ({why}): start one with 'turnscope serve', or name its address with --address"
         ) from None
     if answer.status_code != 200:
         raise Sorry(
@@ -76,10 +75,6 @@ def _show_engines(engines: list[EngineStatus], console: Console) -> None:
         console.print(f"... and {len(engines) - MAX_ENGINES} more: --json lists them all.", highlight=False)
 
 
-def _count(n: int, noun: str, plural: str = "s") -> str:
-    return f"{n} {noun}{'' if n == 1 else plural}"
-
-
 def _together(found: list[Finding]) -> list[tuple[Finding, list[str]]]:
     """What is the same in several places is said once."""
     places: dict[Finding, list[str]] = {}
@@ -102,16 +97,18 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
     heard = [s for s in status.assembly.emitters if s.state != "stopping" or s.emitter.id in past]
     proxies = sum(s.emitter.kind == "proxy" for s in heard)
     console.print(
-        f"Heard: {_count(len(status.assembly.engines), 'engine')} in {_count(len(heard) - proxies, 'process', 'es')}, "
-        f"{_count(proxies, 'proxy process', 'es')}, {_count(status.assembly.attempts, 'client request')}.",
+        f"Heard: {plural(len(status.assembly.engines), 'engine')} in "
+        f"{plural(len(heard) - proxies, 'process', 'processes')}, "
+        f"{plural(proxies, 'proxy process', 'proxy processes')}, "
+        f"{plural(status.assembly.attempts, 'client request')}.",
         highlight=False,
     )
     _show_engines(status.assembly.engines, console)
     for node in status.assembly.fabric:
         last = node.windows[-1] if node.windows else None
         console.print(
-            f"Cards of {node.node}: {_count(node.efa_devices, 'EFA port')}, "
-            f"{_count(node.ethernet_devices, 'Ethernet interface')}; transfers: "
+            f"Cards of {node.node}: {plural(node.efa_devices, 'EFA port')}, "
+            f"{plural(node.ethernet_devices, 'Ethernet interface')}; transfers: "
             + (f"{last.transport} ({last.inferred_from})." if last else "none seen yet."),
             highlight=False,
         )
@@ -128,7 +125,7 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
         console.print(Padding(Text.assemble(("fix: ", "bold green"), finding.fix), _INDENT))
     console.print()
     counts = {severity: sum(f.severity is severity for f, _ in said) for severity in Severity}
-    named = ", ".join(_count(n, severity) for severity, n in counts.items() if n)
+    named = ", ".join(plural(n, severity) for severity, n in counts.items() if n)
     console.print(f"{named or 'Nothing found: all is as it should be'}.", highlight=False)
 
 

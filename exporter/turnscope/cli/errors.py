@@ -4,4 +4,5 @@ from __future__ import annotations
 
 
 class Sorry(Exception):
-    """One sentence: what, where, what to do. ``run`` prints it and exits with code 2."""
+    """What, where, what to do, in one sentence that begins in small letters and has no full stop: ``run`` prints it
+    after ``turnscope: `` and exits with code 2."""

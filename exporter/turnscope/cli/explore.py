@@ -18,7 +18,7 @@ from turnscope.cli import arguments
 from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
 from turnscope.cli.ports import cannot_listen
-from turnscope.model import shown
+from turnscope.model import INSTALL_ALL, shown
 from turnscope.store import StoreError, StoreReader
 
 HOST = "127.0.0.1"
@@ -81,7 +81,7 @@ def explore(
 ) -> None:
     """Show in a browser what each session's turns recomputed, fetched back and waited for.
 
-    Reads what 'turnscope serve' stores, also while it runs. It needs the 'app' extra: pip install 'turnscope[app]'.
+    Reads what 'turnscope serve' stores, also while it runs.
     """
     url = load({}).store_url if store is None else arguments.text("--store", store)
     number = arguments.port("--port", port)
@@ -165,7 +165,7 @@ def app_path() -> Path:
     """The app's script. Raises ``Sorry`` if the ``app`` extra is not installed."""
     found = importlib.util.find_spec("turnscope_app")
     if found is None or not found.submodule_search_locations or importlib.util.find_spec("streamlit") is None:
-        raise Sorry("the explorer is not installed in this environment: pip install 'turnscope[app]'")
+        raise Sorry(f"the explorer is not installed in this environment: {INSTALL_ALL}")
     return Path(found.submodule_search_locations[0]) / "main.py"
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -32,7 +33,7 @@ from turnscope.decode.imports import proxy_log as proxies
 from turnscope.decode.imports import transfer_log as transfers
 from turnscope.decode.imports.kinds import KINDS, RUNS, looks_like
 from turnscope.decode.imports.report import Line, Report
-from turnscope.model import AgentSpan, Turn, shown
+from turnscope.model import AgentSpan, Turn, plural, shown
 from turnscope.store import StoreError, StoreWriter
 
 BATCH: Final = 10_000
@@ -46,6 +47,10 @@ _OF_LINES: Final[dict[str, Callable[[Iterable[Line], Report], Iterator[AgentSpan
     codex.NAME: codex.read,
     dynamo.NAME: dynamo.read,
 }
+_ELSEWHERE: Final = {
+    otlp.NAME: "; a recording of turnscope's hooks is sent to a sidecar, with 'turnscope replay FILE'",
+}
+"""What files that hold nothing of a kind may be instead."""
 Row = AgentSpan | Turn
 T = TypeVar("T")
 
@@ -87,7 +92,7 @@ def import_(
     docs/importers.md says what each kind gives. Importing a file again adds nothing twice. Broken lines are counted,
     named by their numbers and left out.
 
-    Exit code 0: all was imported. 1: some lines were left out. 2: nothing was imported.
+    Exit code 0: all was imported. 1: some lines were left out. 2: nothing was imported, and no store is made for it.
     """
     if kind not in KINDS:
         raise Sorry(f"KIND: there is no kind {shown(kind)}: choose from {', '.join(KINDS)}")
@@ -98,10 +103,16 @@ def import_(
     name = None if run is None else arguments.text("--run", run)
     jobs = _run_of_three(paths, name) if kind == published.NAME else [_one(kind, path, name) for path in paths]
     outcomes = store_all(url, kind, jobs, quiet=json)
+    stored = any(outcome.rows for outcome in outcomes)
     if json:
-        typer.echo(msgspec.json.format(msgspec.json.encode({"kind": kind, "store": url, "files": outcomes}), indent=1))
+        told = {"kind": kind, "store": url if stored else None, "files": outcomes}
+        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=1))
     else:
-        _show(outcomes, url)
+        _show(outcomes)
+    if not stored:
+        raise Sorry(f"nothing was imported: no line tells of a session{_ELSEWHERE.get(kind, '')}")
+    if not json:
+        typer.echo(f"stored in {url}")
     raise typer.Exit(1 if any(outcome.report.broken for outcome in outcomes) else 0)
 
 
@@ -114,18 +125,21 @@ class Job(msgspec.Struct):
 
 
 def store_all(url: str, kind: str, jobs: list[Job], *, quiet: bool) -> list[Outcome]:
-    """Put the rows of every job into the store at ``url``. Raises ``Sorry`` where it cannot be written: what was stored
-    before stays, and importing again completes it."""
+    """Put the rows of every job into the store at ``url``, which is opened, and made, for the first of them. Raises
+    ``Sorry`` where it cannot be written: what was stored before stays, and importing again completes it."""
     outcomes = []
     try:
-        writer = StoreWriter(url, writer_id=f"import-{kind}", now=time.time_ns)
-        try:
+        with contextlib.ExitStack() as stack:
+
+            @functools.cache
+            def writer() -> StoreWriter:
+                opened = StoreWriter(url, writer_id=f"import-{kind}", now=time.time_ns)
+                return stack.enter_context(contextlib.closing(opened))
+
             with _progress(quiet) as progress:
                 for job in jobs:
                     task = progress.add_task(job.label, total=job.bytes)
-                    outcomes.append(_store(writer, job, partial(_advance, progress, task)))
-        finally:
-            writer.close()
+                    outcomes.append(_store(writer, job, functools.partial(_advance, progress, task)))
     except StoreError as error:
         raise Sorry(str(error)) from None
     return outcomes
@@ -135,23 +149,25 @@ def _advance(progress: Progress, task: TaskID, done: int) -> None:
     progress.update(task, completed=done)
 
 
-def _store(writer: StoreWriter, job: Job, told: reading.Told) -> Outcome:
-    report, counts = Report(), Counter[str]()
-    rejected = writer.rows_rejected
+def _store(writer: Callable[[], StoreWriter], job: Job, told: reading.Told) -> Outcome:
+    report, counts, rejected = Report(), Counter[str](), 0
     rows = job.rows(report, told)
     while batch := list(islice(rows, BATCH)):
+        store = writer()
+        before = store.rows_rejected
         for row in batch:
             if isinstance(row, Turn):
-                writer.add_turn(row)
+                store.add_turn(row)
                 counts["turn"] += 1
             else:
-                writer.add_span(row)
+                store.add_span(row)
                 # Rows of OTLP spans are made anew when their session becomes known; others come once.
                 counts[str(row.kind)] += row.source != otlp.NAME or row.revision == 1
-        writer.flush()
-    if rejected := writer.rows_rejected - rejected:
+        store.flush()
+        rejected += store.rows_rejected - before
+    if rejected:
         report.broken += rejected
-        report.notes.append(f"{rejected:,} rows hold a value that the store cannot")
+        report.notes.append(f"{plural(rejected, 'row holds', 'rows hold')} a value that the store cannot")
     return Outcome(job.label, dict(sorted(counts.items())), report)
 
 
@@ -177,7 +193,7 @@ def _run_of_three(paths: list[Path], run: str | None) -> list[Job]:
     if len(paths) != 3:
         raise Sorry(
             f"FILE: {published.NAME} takes the three files of one run, statistics, proxy's log and P's log, "
-            f"and {len(paths)} are given: {vllm_benchmark.NAME} takes the statistics alone"
+            f"and {plural(len(paths), 'is', 'are')} given: {vllm_benchmark.NAME} takes the statistics alone"
         )
     statistics = [path for path in paths if kind_of(path) == vllm_benchmark.NAME]
     proxy = [path for path in paths if path not in statistics and _holds(path, proxies.MARK)]
@@ -254,15 +270,14 @@ def _progress(quiet: bool) -> Progress:
     )
 
 
-def _show(outcomes: list[Outcome], url: str) -> None:
+def _show(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         report = outcome.report
-        found = ", ".join(f"{n:,} {name.replace('_', ' ')}{'s' * (n != 1)}" for name, n in outcome.rows.items())
-        typer.echo(f"{outcome.file}: {report.records:,} records, {found or 'nothing to store'}")
+        found = ", ".join(plural(n, name.replace("_", " ")) for name, n in outcome.rows.items())
+        typer.echo(f"{outcome.file}: {plural(report.records, 'record')}, {found or 'nothing to store'}")
         for note in report.notes:
             typer.echo(f"  {note}")
         if report.broken:
             named = ", ".join(f"{one.number} ({one.why})" for one in report.named)
             more = f" and {report.broken - len(report.named):,} more" if report.broken > len(report.named) else ""
             typer.echo(f"  left out {report.broken:,}: {named}{more}", err=True)
-    typer.echo(f"stored in {url}")

@@ -10,7 +10,7 @@ from turnscope.assembly.agent_spans import COMPLETE_NS, AgentSpans
 from turnscope.assembly.ledger import Ledger
 from turnscope.assembly.span_state import SpansState
 from turnscope.decode.imports.report import Report
-from turnscope.model import AgentSpan, Revision
+from turnscope.model import AgentSpan, Revision, plural
 
 AT_ONCE: Final = 1_000
 REMEMBERED: Final = 50_000
@@ -31,6 +31,6 @@ def inherited(spans: Iterable[AgentSpan], report: Report) -> Iterator[AgentSpan]
     loose = state.forgotten_loose + agents.loose(COMPLETE_NS)
     if loose:
         report.notes.append(
-            f"{loose:,} spans of model calls, tools and agents belong to no session, and no list shows them: nothing "
-            f"names it, or what does comes more than {REMEMBERED:,} spans later"
+            f"{plural(loose, 'span')} of model calls, tools and agents without a session, which no list shows: "
+            f"nothing names it, or what does comes more than {REMEMBERED:,} spans later"
         )

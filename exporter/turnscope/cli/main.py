@@ -107,24 +107,32 @@ def main(arguments: list[str]) -> int:
 
 
 def _misused(error: Any) -> str:
-    """One sentence for a command that does not exist, or that was called in another way than it can be."""
+    """One sentence for a command that does not exist, or that was called in another way than it can be: click's own
+    words in our form."""
     context = getattr(error, "ctx", None)
     what = " ".join(error.format_message().split()).rstrip(".")
-    return f"{what}: see '{context.command_path if context is not None else 'turnscope'} --help'"
+    # pydantic, by which some versions of typer convert, says of every value that its error is one.
+    what = what.replace(": Value error, ", ": ").replace("Invalid value for ", "invalid value for ")
+    what, asked, meant = what.partition(". Did you mean ")
+    hint = f"did you mean {meant} Or " if asked else ""
+    command = context.command_path if context is not None else "turnscope"
+    return f"{what[:1].lower()}{what[1:]}: {hint}see '{command} --help'"
 
 
 def _bare(wanted: str) -> int:
     """What can be said where only the hooks are installed."""
+    from turnscope.model import INSTALL_ALL
+
     if wanted in ("-h", "--help"):
         commands = "".join(f"  {name:<9}{summary}\n" for name, summary in LIGHT.items())
         more = ", ".join(COMMANDS)
         sys.stdout.write(
             f"Usage: turnscope COMMAND [ARGS]...\n\n{_SUMMARY}\n\nCommands:\n{commands}\n"
-            f"This is the bare install. For {more}: pip install 'turnscope[exporter]'\n"
+            f"This is the bare install. For {more}: {INSTALL_ALL}\n"
         )
         return 0
     if wanted in COMMANDS:
-        sys.stderr.write(f"turnscope: {wanted} is not in the bare install: pip install 'turnscope[exporter]'\n")
+        sys.stderr.write(f"turnscope: {wanted} is not in the bare install: {INSTALL_ALL}\n")
     else:
         sys.stderr.write(f"turnscope: there is no command {wanted!r}: see 'turnscope --help'\n")
     return 2

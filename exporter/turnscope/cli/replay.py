@@ -23,6 +23,7 @@ from turnscope.cli.errors import Sorry
 from turnscope.config import split_address
 from turnscope.decode import codec, jsonlines, spans
 from turnscope.decode.jsonlines import Request
+from turnscope.model import plural
 
 _TIMEOUT_S: Final = 10.0
 _PATIENCE_S: Final = 30.0
@@ -161,7 +162,8 @@ def _wait(address: str, seconds: float) -> None:
         if status.exporter.lag_bytes == 0 and status.assembly.open_turns == 0:
             return
         if time.monotonic() >= deadline:
-            typer.echo(f"{status.assembly.open_turns} turns are not counted yet after {seconds:g} s", err=True)
+            waiting = plural(status.assembly.open_turns, "turn is", "turns are")
+            typer.echo(f"{waiting} not counted yet after {seconds:g} s", err=True)
             return
         time.sleep(0.5)
 
@@ -203,9 +205,11 @@ def replay(
     arguments.http_address("--address", address)
     check(recording)
     sent = send(recording, receiver, speed=factor)
-    spans_too = f" and {sent.spans} spans" if sent.spans else ""
-    typer.echo(f"sent {sent.events} events{spans_too} in {sent.lines} batches to {receiver}")
+    spans_too = f" and {plural(sent.spans, 'span')}" if sent.spans else ""
+    typer.echo(
+        f"sent {plural(sent.events, 'event')}{spans_too} in {plural(sent.lines, 'batch', 'batches')} to {receiver}"
+    )
     if sent.rejected:
-        typer.echo(f"{sent.rejected} records were rejected: {sent.message}", err=True)
+        typer.echo(f"{plural(sent.rejected, 'record was', 'records were')} rejected: {sent.message}", err=True)
     if seconds:
         _wait(address, seconds)

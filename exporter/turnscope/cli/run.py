@@ -64,7 +64,7 @@ def command_line(arguments: Sequence[str]) -> list[str]:
     """The program to start and its arguments. RunError when there is none."""
     module = arguments[:1] == ["-m"]
     if not (arguments[1:2] if module else arguments[:1]) or not arguments[int(module)].strip():
-        raise RunError("run needs the script to run, e.g. turnscope run proxy.py --port 8000.")
+        raise RunError("run needs the script to run, e.g. turnscope run proxy.py --port 8000")
     script = arguments[0]
     if module:
         return [sys.executable, *arguments]
@@ -75,7 +75,7 @@ def command_line(arguments: Sequence[str]) -> list[str]:
     places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     program = None if os.sep in script else shutil.which(script, path=places)
     if program is None:
-        raise RunError(f"there is no file {shown(script)} in {Path.cwd()} and no such command: check the path.")
+        raise RunError(f"there is no file {shown(script)} in {Path.cwd()} and no such command: check the path")
     return [program, *arguments[1:]]
 
 
@@ -91,22 +91,22 @@ def _check_script(script: str) -> None:
     path = Path(script).absolute()
     if path.is_dir():
         if not (path / "__main__.py").is_file():
-            raise RunError(f"{path} is a folder and has no __main__.py: name the script in it.")
+            raise RunError(f"{path} is a folder and has no __main__.py: name the script in it")
         return
     try:
         with path.open("rb") as file:
             begin = file.read(1024)
     except OSError as error:
-        raise RunError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
+        raise RunError(f"{path} cannot be read ({error.strerror}): check its permissions") from None
     if b"\0" in begin and not begin.startswith(_ARCHIVE) and path.suffix != ".pyc":
-        raise RunError(f"{path} is no Python script: name the proxy's script, or a command on the PATH.")
+        raise RunError(f"{path} is no Python script: name the proxy's script, or a command on the PATH")
 
 
 def with_hook(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment in which Python loads the hook by itself. SettingsError when a setting is wrong."""
     changed = dict(environment)
     if read(environment) is None:
-        sys.stderr.write(f"turnscope: {ENDPOINT} is not set, so nothing is watched; running the script as it is.\n")
+        sys.stderr.write(f"turnscope: {ENDPOINT} is not set, so nothing is watched: running the script as it is\n")
         return changed
     paths = [str(AUTOLOAD)]
     if _OTEL_AUTO in sys.modules:

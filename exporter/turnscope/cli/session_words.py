@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnscope.measures import ceiling_sentence
-from turnscope.model import Ceiling, Figures, SessionSummary
+from turnscope.model import Ceiling, Figures, SessionSummary, plural
 from turnscope.semconv import Part
 from turnscope.store import summing
 
@@ -147,7 +147,7 @@ def sums_sentences(all_of: Figures) -> list[str]:
     out = [f"{who}: {duration(all_of.wall_ns)}{''.join(spent)}."]
     if all_of.fetched_ns is not None:
         basis = ", in part assuming what a fetch takes" if all_of.assumed else ""
-        some = f"; {all_of.unjudged_turns:,} of {all_of.turns:,} turns could not be judged"
+        some = f"; {all_of.unjudged_turns:,} of {plural(all_of.turns, 'turn')} could not be judged"
         out.append(
             f"Reuse could spare {'it' if one else 'them'} at most {duration(all_of.fetched_ns)} "
             f"({share(all_of.fetched_ns, all_of.wall_ns)}; between {duration(all_of.fetched_low_ns)} and "

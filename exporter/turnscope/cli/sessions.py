@@ -17,14 +17,14 @@ from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import FRESH, StoreOption, opened
 from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
-from turnscope.model import Figures, SessionSummary, shown
+from turnscope.model import Figures, SessionSummary, plural, shown
 from turnscope.semconv import Part, Path, Reason, Status, Suspicion, TaskOutcome, Transport
 from turnscope.store import summing
 from turnscope.store.queries import SessionFilter
 from turnscope.store.session_queries import Latency, SummaryFilter, SummarySort
 
 _SORTS: Final = {sort.name.lower().replace("_", "-"): sort for sort in SummarySort}
-_PARTS: Final = {
+PARTS: Final = {
     "input": Part.INPUT_PROCESSING,
     "generation": Part.GENERATION,
     "tools": Part.TOOL_WAIT,
@@ -32,6 +32,25 @@ _PARTS: Final = {
     "user": Part.USER_WAIT,
     "unknown": Part.UNKNOWN,
 }
+ORDERS: Final = {
+    "last": "when it ended",
+    "first": "when it began",
+    "wall": "its whole time",
+    "working": "that without user wait",
+    "turns": "how many",
+    "tasks": "how many",
+    "latency": "median of whole tasks",
+    "ttft": "median of first tokens",
+    "ceiling": "what reuse could spare",
+    "errors": "how many",
+    "prompt": "tokens",
+    "computed": "tokens",
+    "recomputed": "tokens",
+    "fetched": "tokens",
+    "suspicious": "turns",
+    "failed": "turns",
+}
+"""What ``--sort`` takes beside parts and shares."""
 _SPAN: Final = re.compile(r"(\d{1,6})(ms|s|m|h|d)")
 _UNIT_NS: Final = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
 
@@ -53,9 +72,9 @@ def span_ns(option: str, value: str, like: str) -> int:
 def spent(value: str) -> tuple[Part, float]:
     """``tools:50``: at least half of the time. Raises ``Sorry``."""
     name, _, percent = value.partition(":")
-    if name not in _PARTS:
-        raise Sorry(f"--spent: {shown(value)} names no part: write one of {', '.join(_PARTS)}, as in tools:50")
-    return _PARTS[name], arguments.number("--spent", percent, 0, 100) / 100 if percent else 0.0
+    if name not in PARTS:
+        raise Sorry(f"--spent: {shown(value)} names no part: write one of {', '.join(PARTS)}, as in tools:50")
+    return PARTS[name], arguments.number("--spent", percent, 0, 100) / 100 if percent else 0.0
 
 
 def show(found: list[SessionSummary], all_of: Figures, console: Console) -> None:
@@ -159,7 +178,9 @@ def sessions(
         str | None, typer.Option(metavar="TEXT", help="Only sessions of applications whose name contains it.")
     ] = None,
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only sessions with this agent.")] = None,
-    outcome: Annotated[Outcome | None, typer.Option(help="Only sessions with a task that ended so.")] = None,
+    outcome: Annotated[
+        Outcome | None, typer.Option(metavar="|".join(Outcome), help="Only sessions with a task that ended so.")
+    ] = None,
     spent_on: Annotated[
         str | None,
         typer.Option(
@@ -169,7 +190,9 @@ def sessions(
             "user or unknown: tools:50.",
         ),
     ] = None,
-    path: Annotated[Path | None, typer.Option(help="Only sessions with a turn that got its prompt so.")] = None,
+    path: Annotated[
+        Path | None, typer.Option(metavar="|".join(Path), help="Only sessions with a turn that got its prompt so.")
+    ] = None,
     reason: Annotated[
         Reason | None,
         typer.Option(metavar="REASON", help="Only sessions with a turn of this reason: docs/reasons.md has them."),
@@ -182,12 +205,15 @@ def sessions(
             "duplicate_handle or answered_after_failed_load.",
         ),
     ] = None,
-    status: Annotated[Status | None, typer.Option(help="Only sessions with a turn that ended so.")] = None,
+    status: Annotated[
+        Status | None, typer.Option(metavar="|".join(Status), help="Only sessions with a turn that ended so.")
+    ] = None,
     engine: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only sessions with a turn on this engine.")
     ] = None,
     transport: Annotated[
-        Transport | None, typer.Option(help="Only sessions with a turn whose transfers this carried.")
+        Transport | None,
+        typer.Option(metavar="|".join(Transport), help="Only sessions with a turn whose transfers this carried."),
     ] = None,
     first_token: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Only sessions with a turn that waited so long for it: 2s.")
@@ -210,8 +236,10 @@ def sessions(
         Sort,
         typer.Option(
             metavar="WHAT",
-            help="What they are ordered by, the most first: last, first, wall, turns, tasks, latency, ceiling, errors, "
-            "or a part as of --spent; input-share and the like by its share of the time.",
+            help="What they are ordered by, the most first: "
+            + ", ".join(f"{name} ({what})" for name, what in ORDERS.items())
+            + ", or a part as of --spent (its time); input-share and the like, and ceiling-share: by their share of "
+            "the whole time.",
         ),
     ] = _LAST,
     ascending: Annotated[bool, typer.Option("--ascending", help="The least first.")] = False,
@@ -285,4 +313,7 @@ def sessions(
     else:
         typer.echo("No session meets these conditions.")
     if left and not as_json:
-        typer.echo(f"{left:,} more have not been summed up yet: a running 'turnscope serve' does so within minutes.")
+        typer.echo(
+            f"{plural(left, 'more has', 'more have')} not been summed up yet: a running 'turnscope serve' does so "
+            "within minutes."
+        )

@@ -18,7 +18,7 @@ from turnscope.cli.session_words import OUTCOMES, PARTS, duration, share
 from turnscope.cli.terminal import Terminal
 from turnscope.measures.forest import newest
 from turnscope.measures.sessions import Session, summarise
-from turnscope.model import AgentSpan, SessionSummary, Task, Turn, shown
+from turnscope.model import AgentSpan, SessionSummary, Task, Turn, plural, shown
 from turnscope.semconv import Part, Status
 from turnscope.store import StoreReader, summing
 
@@ -71,9 +71,9 @@ def _more(count: int, limit: int, what: str, console: Console) -> None:
 def _head(one: SessionSummary) -> str:
     facts = [
         f"{session_words.moment(one.started_ns)} UTC, {duration(one.wall_ns)}",
-        f"{one.turns} turns" if one.turns else "",
-        f"{one.model_calls}{' other' if one.turns else ''} model calls" if one.model_calls else "",
-        f"{one.tools} tool calls" if one.tools is not None else "",
+        plural(one.turns, "turn") if one.turns else "",
+        plural(one.model_calls, f"{'other ' if one.turns else ''}model call") if one.model_calls else "",
+        plural(one.tools, "tool call") if one.tools is not None else "",
         f"model {session_words.names(one.models)}" if one.models else "",
         f"application {session_words.names(one.applications)}" if one.applications else "",
         f"agents {session_words.names(one.agents)}" if one.agents else "",

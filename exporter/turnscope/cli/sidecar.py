@@ -22,7 +22,7 @@ from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.folder import JournalUnavailable, cannot_write
 from turnscope.journal.journal import Journal
 from turnscope.journal.unreadable import DAMAGED
-from turnscope.model import AgentSpan, Contribution, Event, ExporterStatus, SystemStatus, shown
+from turnscope.model import AgentSpan, Contribution, Event, ExporterStatus, SystemStatus, plural, shown
 from turnscope.outputs import exposition, http
 from turnscope.outputs.metrics import MetricState
 from turnscope.outputs.otlp import BadEndpoint, TraceSender, trace_sender
@@ -309,8 +309,8 @@ class Sidecar:
         if damage is None:
             return None
         return (
-            f"{damage.bytes} bytes of the journal in {self._settings.journal_dir} could not be read and are kept there "
-            f"(*{DAMAGED}, {damage.files} files)"
+            f"{plural(damage.bytes, 'byte')} of the journal in {self._settings.journal_dir} could not be read and are "
+            f"kept there (*{DAMAGED}, {plural(damage.files, 'file')})"
         )
 
     def _metrics_page(self, scraper: str | None, accept: str) -> tuple[bytes, str]:

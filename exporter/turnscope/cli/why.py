@@ -19,6 +19,7 @@ from turnscope.history.pieces import TOOLS
 from turnscope.measures.bodies import NoBody, Saved, read
 from turnscope.measures.why import Comparison, Outcome, compare
 from turnscope.measures.why_hints import hints
+from turnscope.model import plural
 from turnscope.semconv import DIVERGENCES, diverges_in
 
 _LINE: Final = re.compile(r"(.+):(\d+)")
@@ -81,9 +82,9 @@ def _share(part: float, whole: int) -> str:
 def _row(name: str, argument: str, request: Saved, chars: int) -> tuple[str, str, str]:
     messages = sum(piece.index is not None for piece in request.pieces)
     tools = sum(len(piece.texts) for piece in request.pieces if piece.role == TOOLS)
-    parts = [f"{messages} message{'s' * (messages != 1)}"] if messages else []
-    parts += [f"{tools} tool{'s' * (tools != 1)}"] if tools else []
-    return name, argument, ", ".join([*parts, f"{chars:,} characters"])
+    parts = [plural(messages, "message")] if messages else []
+    parts += [plural(tools, "tool")] if tools else []
+    return name, argument, ", ".join([*parts, plural(chars, "character")])
 
 
 def show(

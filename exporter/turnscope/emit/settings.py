@@ -58,20 +58,20 @@ def parse_endpoint(text: str) -> Endpoint:
     scheme, separator, rest = text.strip().rpartition("://")
     if scheme.lower() not in _TLS:
         raise SettingsError(
-            f"{ENDPOINT}={text}: turnscope does not know the scheme {scheme}://. "
-            f"It sends OTLP over gRPC: use grpc://host:{OTLP_GRPC_PORT}, or grpcs:// for TLS."
+            f"{ENDPOINT}={text}: turnscope does not know the scheme {scheme}://: it sends OTLP over gRPC; use "
+            f"grpc://host:{OTLP_GRPC_PORT}, or grpcs:// for TLS"
         )
     try:
         parts = urlsplit(f"//{rest}")
         port = parts.port or OTLP_GRPC_PORT
     except ValueError as error:
-        raise SettingsError(f"{ENDPOINT}={text}: {error}. Use grpc://host:{OTLP_GRPC_PORT}.") from None
+        raise SettingsError(f"{ENDPOINT}={text}: {error}; use grpc://host:{OTLP_GRPC_PORT}") from None
     if not parts.hostname:
-        raise SettingsError(f"{ENDPOINT}={text}: no host in it. Use grpc://host:{OTLP_GRPC_PORT}.")
+        raise SettingsError(f"{ENDPOINT}={text}: no host in it; use grpc://host:{OTLP_GRPC_PORT}")
     if port == OTLP_HTTP_PORT or parts.path.strip("/"):
         raise SettingsError(
             f"{ENDPOINT}={text}: this is an OTLP/HTTP address (port {OTLP_HTTP_PORT} or a path), "
-            f"and turnscope sends OTLP over gRPC: use grpc://{parts.hostname}:{OTLP_GRPC_PORT}."
+            f"and turnscope sends OTLP over gRPC: use grpc://{parts.hostname}:{OTLP_GRPC_PORT}"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return Endpoint(f"{host}:{port}", _TLS[scheme.lower() if separator else ""])
@@ -87,13 +87,13 @@ def read(environment: Mapping[str, str]) -> Settings | None:
     except ValueError:
         heartbeat_s = 0.0
     if not 0.05 <= heartbeat_s <= 3600:
-        raise SettingsError(f"{HEARTBEAT}={environment[HEARTBEAT]}: a number of seconds from 0.05 to 3600 is needed.")
+        raise SettingsError(f"{HEARTBEAT}={environment[HEARTBEAT]}: a number of seconds from 0.05 to 3600 is needed")
     digests = _SWITCH.get(environment.get(DIGESTS, "").strip().lower())
     if digests is None:
-        raise SettingsError(f"{DIGESTS}={environment[DIGESTS]}: on or off is needed.")
+        raise SettingsError(f"{DIGESTS}={environment[DIGESTS]}: on or off is needed")
     digest_key = environment.get(DIGEST_KEY, "").strip() or None
     if digest_key is not None and len(digest_key) < SHORTEST_KEY:
-        raise SettingsError(f"{DIGEST_KEY} has fewer than {SHORTEST_KEY} characters: a longer secret is needed.")
+        raise SettingsError(f"{DIGEST_KEY} has fewer than {SHORTEST_KEY} characters: a longer secret is needed")
     return Settings(
         endpoint=parse_endpoint(text),
         off_file=environment.get(OFF_FILE) or None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnscope.measures.ceiling import BOTH, MEASURED
-from turnscope.model import Ceiling, SessionSummary
+from turnscope.model import Ceiling, SessionSummary, plural
 
 _NOT_KNOWN = "What reuse could still spare is not known"
 _BASIS = {
@@ -38,10 +38,10 @@ def sentence(
                 f"{_NOT_KNOWN}: {again:,} tokens were computed again, and no engine was measured often enough to tell "
                 "what that cost."
             )
-        return f"{_NOT_KNOWN}: of {_turns(found.unjudged_turns)} nobody can tell what was computed again."
+        return f"{_NOT_KNOWN}: of {plural(found.unjudged_turns, 'turn')} nobody can tell what was computed again."
     if not found.recomputed_tokens:
         return "Reuse would not help: nothing was computed twice."
-    again = f"what was computed again ({found.recomputed_tokens:,} tokens)"
+    again = f"what was computed again ({plural(found.recomputed_tokens, 'token')})"
     basis = _BASIS.get(found.transfer or "", _ASSUMED)
     if not found.fetched_high_ns:
         return (
@@ -63,8 +63,4 @@ def sentence(
 
 
 def _unjudged(found: Ceiling) -> str:
-    return f" {_turns(found.unjudged_turns)} could not be judged." if found.unjudged_turns else ""
-
-
-def _turns(count: int) -> str:
-    return f"{count:,} turn" if count == 1 else f"{count:,} turns"
+    return f" {plural(found.unjudged_turns, 'turn')} could not be judged." if found.unjudged_turns else ""

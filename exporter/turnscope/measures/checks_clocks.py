@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SystemStatus
+from turnscope.model import SystemStatus, plural
 
 SKEW_S: Final = 0.1
 """More shows in a trace: spans of P and D stand before what caused them."""
@@ -23,8 +23,8 @@ def clocks_apart(status: SystemStatus) -> Iterator[Finding]:
                 check="clocks_apart",
                 where=f"hosts {clock.host or 'without a name'} and {clock.other or 'without a name'}",
                 what=f"The second one's clock is {abs(clock.skew_s):.3f} s (+-{clock.error_s:.3f}) "
-                f"{'ahead' if clock.skew_s > 0 else 'behind'}, by {clock.seen} turns that both took part in: parts of "
-                "a turn are shown that far from where they belong. Durations are right.",
+                f"{'ahead' if clock.skew_s > 0 else 'behind'}, by {plural(clock.seen, 'turn')} that both took part "
+                "in: parts of a turn are shown that far from where they belong. Durations are right.",
                 fix=_FIX,
             )
 

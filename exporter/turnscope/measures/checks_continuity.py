@@ -7,7 +7,7 @@ from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.processes import place, present
-from turnscope.model import EmitterStatus, SystemStatus
+from turnscope.model import EmitterStatus, SystemStatus, plural
 from turnscope.semconv import ContinuityEvidence
 
 TOLERATED: Final = 0.1
@@ -25,8 +25,8 @@ def digests_unlike(status: SystemStatus) -> Iterator[Finding]:
         severity=Severity.WARNING,
         check="digests_unlike",
         where="turns",
-        what=f"Of {total} turns {unlike} have digests that do not compare with those of the turn before them: what was "
-        "computed twice, and what is of other text, is unknown.",
+        what=f"Of {plural(total, 'turn')} {unlike:,} {'has' if unlike == 1 else 'have'} digests that do not compare "
+        "with those of the turn before them: what was computed twice, and what is of other text, is unknown.",
         fix="Behind a collector, or with more than one sidecar, set the same TURNSCOPE_DIGEST_KEY on all engines. "
         "Else prompts are embeddings, too long, or more than the hook keeps up with.",
     )
@@ -61,8 +61,9 @@ def prefix_cache_spoiled(status: SystemStatus) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 check="prefix_cache_spoiled",
                 where=engine.name,
-                what=f"After mismatches its prefix cache may hold wrong KV under the beginnings of "
-                f"{engine.spoiled_prefixes} prompts: later turns, of other sessions too, find it as plain local hits.",
+                what="After mismatches its prefix cache may hold wrong KV under the beginnings of "
+                f"{plural(engine.spoiled_prefixes, 'prompt')}: later turns, of other sessions too, find it as plain "
+                "local hits.",
                 fix="Once nothing gives handles to prompts that do not continue them (see the turns with kv_mismatch), "
                 "empty its cache (POST /reset_prefix_cache, with VLLM_SERVER_DEV_MODE=1) or restart it.",
             )

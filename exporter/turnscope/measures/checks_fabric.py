@@ -7,7 +7,7 @@ from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.recorded import recorded
-from turnscope.model import FabricStatus, FabricWindow, SystemStatus
+from turnscope.model import FabricStatus, FabricWindow, SystemStatus, plural
 from turnscope.semconv import Role, Transport
 
 SLOW_LOCAL: Final = 2e9
@@ -103,8 +103,8 @@ def no_handoffs(status: SystemStatus) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 check="no_handoffs",
                 where=engine.name,
-                what=f"P/D active, 0 handoffs, D computes 100% of prompts: its last {alone} requests brought nothing "
-                f"from P, while prefill engines ended {prefills}. Every prompt is computed twice.",
+                what=f"P/D active, 0 handoffs, D computes 100% of prompts: its last {plural(alone, 'request')} "
+                f"brought nothing from P, while prefill engines ended {prefills}. Every prompt is computed twice.",
                 fix="Let the proxy pass P's kv_transfer_params on to D, and see that both have a connector that hands "
                 "over (kv_role kv_producer on P, kv_consumer on D).",
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SESSION_ADVICE, SystemStatus
+from turnscope.model import SESSION_ADVICE, SystemStatus, plural
 from turnscope.semconv import Reason, StuckCause
 
 TOLERATED: Final = 0.1
@@ -33,13 +33,15 @@ def streamed_without_handle(status: SystemStatus) -> Iterator[Finding]:
             continue
         every = not engine.streamed_handles
         plain = (
-            f" Its {engine.plain_handles} answers that were not streamed did carry one." if engine.plain_handles else ""
+            f" Its {plural(engine.plain_handles, 'answer that was', 'answers that were')} not streamed did carry one."
+            if engine.plain_handles
+            else ""
         )
         yield Finding(
             severity=Severity.ERROR if every else Severity.WARNING,
             check="streamed_without_handle",
             where=engine.name,
-            what=f"Reverse transfer is enabled, and of {engine.streamed_answers} streamed answers "
+            what=f"Reverse transfer is enabled, and of {plural(engine.streamed_answers, 'streamed answer')} "
             f"{'none carried a handle' if every else f'{missing} carried no handle'}: the next turn recomputes, "
             f"quietly.{plain if every else ''}",
             fix="vLLM up to 0.32 leaves kv_transfer_params out of streamed answers: use a version or a patch that "
@@ -57,8 +59,8 @@ def handles_never_given(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.ERROR,
             check="handles_never_given",
             where="proxy",
-            what=f"D's answers carried {answered} handles, and the proxy gave none of them to a later turn "
-            f"({kept_back} turns could have used one).",
+            what=f"D's answers carried {plural(answered, 'handle')}, and the proxy gave none of them to a later turn "
+            f"({plural(kept_back, 'turn')} could have used one).",
             fix="Use a proxy that keeps D's kv_transfer_params by session and sends them with the next turn's prefill "
             "request; stateless routers do not.",
         )
@@ -74,7 +76,7 @@ def expiry_dropped(status: SystemStatus) -> Iterator[Finding]:
                 severity=Severity.ERROR,
                 check="expiry_dropped",
                 where=engine.name,
-                what=f"{engine.handles_in_without_expiry} of {engine.handles_in} handles came without "
+                what=f"{engine.handles_in_without_expiry} of {plural(engine.handles_in, 'handle')} came without "
                 "remote_blocks_expiry_time, "
                 "which D had sent: P then cannot tell that a hold has ended and may read other users' blocks.",
                 fix="Let the proxy or router pass kv_transfer_params on whole.",
@@ -93,7 +95,7 @@ def given_too_late(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.ERROR,
             check="given_too_late",
             where="proxy",
-            what=f"{late} turns brought a handle whose hold had ended or was within 5 s of it. With "
+            what=f"{plural(late, 'turn')} brought a handle whose hold had ended or was within 5 s of it. With "
             "kv_load_failure_policy 'fail', the default, such a turn fails.",
             fix=f"Let the proxy forget a handle at D's decoder_kv_blocks_ttl less 5 s{limit}; its own default is 450 "
             "s.",
@@ -108,8 +110,8 @@ def no_session_ids(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="no_session_ids",
             where="clients",
-            what=f"{without} of {total} requests named no session: they cannot reuse anything and are shown as "
-            "unattributed.",
+            what=f"{without} of {plural(total, 'request')} named no session: such cannot reuse anything and are shown "
+            "as unattributed.",
             fix=SESSION_ADVICE,
         )
 
@@ -122,8 +124,8 @@ def spans_without_session(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="spans_without_session",
             where="agents",
-            what=f"{loose} spans of model calls, tools and agents within the last hour name no session, nor does what "
-            "started them, their trace, or a turn that they called: no session shows them.",
+            what=f"{plural(loose, 'span')} of model calls, tools and agents within the last hour named no session, "
+            "nor did what started them, their trace, or a turn that they called: no session shows them.",
             fix="Set gen_ai.conversation.id, or session.id, on the outermost span of a run, or as your instrumentation "
             "does it: docs/agents.md has a line for each.",
         )
@@ -137,8 +139,8 @@ def direct_requests(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.NOTE,
             check="direct_requests",
             where="engines",
-            what=f"{direct} of {total} requests went straight to an engine of a pair: no proxy had them, and they "
-            "named no session. They are taken for warm-ups and health checks, and not counted as turns.",
+            what=f"{direct} of {plural(total, 'request')} went straight to an engine of a pair: no proxy had them, "
+            "and they named no session. They are taken for warm-ups and health checks, and not counted as turns.",
             fix="If clients' requests are among them, run the proxy that they come through with the hook (turnscope "
             f"run proxy.py ...). {SESSION_ADVICE}",
         )
@@ -152,7 +154,8 @@ def rejected_by_frontend(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.ERROR,
             check="rejected_by_frontend",
             where="engines' front end",
-            what=f"{refused} turns were refused with a 4xx status before they reached an engine.",
+            what=f"{plural(refused, 'turn was', 'turns were')} refused with a 4xx status before they reached an "
+            "engine.",
             fix="The answer's text says what it did not accept. If it is the conversation_id in the body, let clients "
             "send the header X-Session-ID instead.",
         )
@@ -171,9 +174,9 @@ def stuck(status: SystemStatus) -> Iterator[Finding]:
         severity=Severity.ERROR,
         check="stuck",
         where="engines",
-        what=f"{status.assembly.stuck_turns} turns are stuck ({listed}): their engine promised a load and queued no "
-        "read, or they have taken no step for longer than the limit. They will not answer, while the engine may say "
-        "running = waiting = 0.",
+        what=f"{plural(status.assembly.stuck_turns, 'turn is', 'turns are')} stuck ({listed}): an engine promised a "
+        "load and queued no read, or no step was taken for longer than the limit. No answer will come, while the "
+        "engine may say running = waiting = 0.",
         fix="Time out and retry them at the proxy. "
         + " ".join(_UNSTICK[StuckCause(cause)] for cause in sorted(known) if cause in _UNSTICK),
     )

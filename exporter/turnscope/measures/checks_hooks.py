@@ -8,7 +8,7 @@ from typing import Final
 from turnscope.measures.finding import Finding, Severity
 from turnscope.measures.processes import place, present
 from turnscope.measures.recorded import CLOCK_S, recorded
-from turnscope.model import EmitterStatus, SystemStatus
+from turnscope.model import INSTALL_HOOK, EmitterStatus, SystemStatus, plural
 from turnscope.semconv import Role
 
 HEARTBEAT_S: Final = 5.0
@@ -18,7 +18,7 @@ SILENT_BEATS: Final = 3
 
 def _engine_lines(status: SystemStatus) -> str:
     return (
-        "In the engine's environment: pip install turnscope; then start it with "
+        f"In the engine's environment: {INSTALL_HOOK}; then start it with "
         f"TURNSCOPE_ENDPOINT=grpc://{status.exporter.otlp_address} vllm serve ... (this sidecar's address, as the "
         "engine's host reaches it). One line in the engine's log says that the hook is active."
     )
@@ -26,7 +26,7 @@ def _engine_lines(status: SystemStatus) -> str:
 
 def _proxy_lines(status: SystemStatus) -> str:
     return (
-        "In the proxy's environment: pip install turnscope; then start it with "
+        f"In the proxy's environment: {INSTALL_HOOK}; then start it with "
         f"TURNSCOPE_ENDPOINT=grpc://{status.exporter.otlp_address} turnscope run proxy.py ... (this sidecar's "
         "address, as the proxy's host reaches it)."
     )
@@ -139,8 +139,8 @@ def hook_errors(status: SystemStatus) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 check="hook_errors",
                 where=place(source),
-                what=f"{source.errors} errors inside the hook; serving was not affected, the facts of those moments "
-                "are missing.",
+                what=f"{plural(source.errors, 'error')} inside the hook; serving was not affected, the facts of those "
+                "moments are missing.",
                 fix="Its log names the first one: report it with the engine's version.",
             )
 
@@ -187,7 +187,8 @@ def replayed(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.NOTE,
             check="replayed",
             where=", ".join(sorted({s.emitter.host or "a host without a name" for s in sources})),
-            what=f"What is known of {len(sources)} processes there is a recording, {age / 60:.0f} minutes old when it "
-            "came: whether they are silent, their clocks and their versions are not judged.",
+            what=f"What is known of {plural(len(sources), 'process', 'processes')} there is a recording, "
+            f"{age / 60:.0f} minutes old when it came: whether they are silent, their clocks and their versions are "
+            "not judged.",
             fix="Nothing is to be mended if somebody replayed one; otherwise set that host's clock.",
         )

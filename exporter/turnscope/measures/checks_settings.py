@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import EngineStatus, SystemStatus
+from turnscope.model import EngineStatus, SystemStatus, plural
 from turnscope.semconv import Reason, Role
 
 DECLINE_MARGIN_NS: Final = 5_000_000_000
@@ -137,8 +137,8 @@ def threshold_odd(status: SystemStatus) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 check="threshold_odd",
                 where=engine.name,
-                what=f"{below} of {engine.handles_in} turns with a handle stayed under kv_recompute_threshold "
-                f"{threshold} and recomputed on purpose.",
+                what=f"{below} of {plural(engine.handles_in, 'turn')} with a handle stayed under "
+                f"kv_recompute_threshold {threshold} and recomputed on purpose.",
                 fix="Lower the threshold if fetching that much is faster than computing it; if P's own cache covers "
                 "most of each turn, this is as it should be.",
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SystemStatus
+from turnscope.model import SystemStatus, plural
 
 SCRAPE_S: Final = 120.0
 """Two of the usual intervals; and a sidecar younger than this has not been missed yet."""
@@ -70,7 +70,8 @@ def records_rejected(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="records_rejected",
             where="sidecar's receiver",
-            what=f"{status.exporter.rejected_records} records claimed to be turnscope's and could not be read.",
+            what=f"{plural(status.exporter.rejected_records, 'record')} claimed to be turnscope's and could not be "
+            "read.",
             fix="Use one version of turnscope everywhere; a collector between must not change attribute types.",
         )
 
@@ -94,8 +95,8 @@ def spans_rejected(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="spans_rejected",
             where="sidecar's receiver",
-            what=f"{status.exporter.rejected_spans} spans had no valid ids or times, or a field of a wrong type, "
-            "and were not taken in.",
+            what=f"{plural(status.exporter.rejected_spans, 'span')} had no valid ids or times, or a field of a wrong "
+            "type, and were not taken in.",
             fix="See the sender's log, which was told what is wrong: ids are 32 and 16 hex digits, times Unix "
             "nanoseconds.",
         )
@@ -110,8 +111,8 @@ def requests_too_large(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="requests_too_large",
             where="sidecar's receiver",
-            what=f"{exporter.too_large_requests} requests were longer than --max-message-bytes{limit} and refused: "
-            "senders do not repeat them, and all that was in them is lost.",
+            what=f"{plural(exporter.too_large_requests, 'request was', 'requests were')} longer than "
+            f"--max-message-bytes{limit} and refused: senders do not repeat them, and all that was in them is lost.",
             fix="Let agents send fewer spans at once (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, 512 unless set) or no content, "
             "which is dropped here anyway; a collector between can split (send_batch_max_size). Or raise the limit.",
         )

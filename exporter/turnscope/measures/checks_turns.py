@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SystemStatus
+from turnscope.model import SystemStatus, plural
 
 IN_A_ROW: Final = 3
 """Failed reads of one pair, without one that succeeded, that are no accident."""
@@ -23,7 +23,7 @@ def pair_fails(status: SystemStatus) -> Iterator[Finding]:
                     severity=Severity.ERROR,
                     check="pair_fails",
                     where=f"{engine.name} reading from {holder}",
-                    what=f"The last {failed} reads of this pair failed. Other pairs are not concerned.",
+                    what=f"The last {plural(failed, 'read')} of this pair failed. Other pairs are not concerned.",
                     fix=f"If {holder} was restarted, {engine.name} may keep stale addresses of it: restart it as well. "
                     "Otherwise see that it reaches the other's side channel (VLLM_NIXL_SIDE_CHANNEL_HOST and _PORT).",
                 )
@@ -37,7 +37,8 @@ def unexplained(status: SystemStatus) -> Iterator[Finding]:
             severity=Severity.WARNING,
             check="unexplained",
             where="turns",
-            what=f"Of {explained + unknown} turns seen by engine and proxy hooks, {unknown} have no known reason.",
+            what=f"Of {plural(explained + unknown, 'turn')} seen by engine and proxy hooks, {unknown} have no known "
+            "reason.",
             fix="Usual causes: conversations that began before the sidecar, events that were lost (see above), and a "
             "hook that is missing in one of the engines.",
         )

@@ -12,6 +12,7 @@ import msgspec
 from turnscope.history.pieces import ARGUMENTS, MODEL, PARAMETERS, SYSTEM_ROLES, TOOLS, Piece
 from turnscope.history.reasoning import trimmed, without_reasoning
 from turnscope.measures.why import Comparison, Outcome, Place
+from turnscope.model import plural
 from turnscope.semconv import Divergence
 
 _TIME: Final = re.compile(
@@ -132,15 +133,15 @@ def _compaction(found: Comparison, _: Place) -> Hint | None:
         return None
     return Hint(
         "compaction",
-        f"{len(found.removed)} messages were replaced by {len(found.added)}: the history was compacted or summarised. "
-        "Compact rarely and much, rather than a little every turn.",
+        f"{plural(len(found.removed), 'message was', 'messages were')} replaced by {len(found.added)}: the history "
+        "was compacted or summarised. Compact rarely and much, rather than a little every turn.",
     )
 
 
 def _window(found: Comparison, place: Place) -> Hint | None:
     if found.kind is not Divergence.REMOVED or place.piece.index is None or not found.removed:
         return None
-    many = f"{len(found.removed)} messages were" if len(found.removed) > 1 else "A message was"
+    many = plural(len(found.removed), "message was", "messages were")
     return Hint(
         "dropped",
         f"{many} left out of the history. A window that moves with every turn parts from the turn before every time: "
@@ -182,8 +183,8 @@ def _shortened(_: Comparison, place: Place) -> Hint | None:
     lost = len(place.before_text) - len(place.now_text)
     return Hint(
         "shortened",
-        f"The text was cut off: {lost:,} characters at its end are gone. Cut tool results and answers before they are "
-        "sent the first time, not later.",
+        f"The text was cut off: {plural(lost, 'character')} at its end {'is' if lost == 1 else 'are'} gone. Cut tool "
+        "results and answers before they are sent the first time, not later.",
     )
 
 

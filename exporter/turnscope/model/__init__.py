@@ -7,7 +7,7 @@ within one host. ``None`` always means "not measured", never zero.
 
 from __future__ import annotations
 
-from turnscope.model.advice import SESSION_ADVICE, shown
+from turnscope.model.advice import INSTALL_ALL, INSTALL_HOOK, SESSION_ADVICE, plural, shown
 from turnscope.model.counted import (
     Contribution,
     Count,
@@ -63,6 +63,8 @@ from turnscope.model.status import (
 
 __all__ = [
     "BODIES",
+    "INSTALL_ALL",
+    "INSTALL_HOOK",
     "SESSION_ADVICE",
     "Activity",
     "AgentSpan",
@@ -112,5 +114,6 @@ __all__ = [
     "Transfer",
     "Turn",
     "TurnAttempt",
+    "plural",
     "shown",
 ]

@@ -1,4 +1,4 @@
-"""How people are told things: advice in the same words wherever it is given, and values as they are shown."""
+"""How people are told things: advice in the same words wherever it is given, counts, and values as they are shown."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ SESSION_ADVICE: Final = (
     "proxy and engines accept it."
 )
 """For turns without a session id. Strict front ends refuse a body field that they do not know."""
+
+
+INSTALL_HOOK: Final = "pip install . (in a clone of turnscope)"
+INSTALL_ALL: Final = "pip install '.[all]' (in a clone of turnscope)"
+"""From the source tree: a package index may hold somebody else's package of that name."""
+
+
+def plural(number: int, noun: str, several: str | None = None) -> str:
+    """``1 turn``, ``1,200 turns``; ``several`` where an s does not make it, or where a verb goes along:
+    ``plural(n, "turn is stuck", "turns are stuck")``."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
 
 
 def shown(value: str, *, most: int = 80) -> str:

@@ -11,6 +11,8 @@ CHANGED_NS: Final = 60_000_000_000
 """Between two rows of a process whose losses or errors grew."""
 HEARD_NS: Final = 300_000_000_000
 """Between two rows of one that was only heard again: each row makes a file, and readers ask anew."""
+SOON_NS: Final = 5_000_000_000
+"""Between the first two rows: the first has what came until then, which of a recording is a part."""
 
 
 class Roll:
@@ -43,7 +45,9 @@ def _wait(before: ProcessRecord, now: ProcessRecord, *, last: bool) -> float:
         return float("inf")
     if last:
         return 0
-    return CHANGED_NS if _losses(before) != _losses(now) else HEARD_NS
+    # As long as it had been heard by then: a young one is told in full soon, and all of them seldom in the end.
+    known = max(SOON_NS, before.revision - before.started_ns)
+    return min(known, CHANGED_NS if _losses(before) != _losses(now) else HEARD_NS)
 
 
 def _known_by(process: ProcessRecord) -> tuple[str | None, ...]:

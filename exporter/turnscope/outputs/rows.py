@@ -113,7 +113,7 @@ class StoreRows:
         try:
             self._store.close()
         except self._errors as error:
-            _LOG.error("%s The journal keeps the rows for the next start.", error)
+            _LOG.error("%s; the journal keeps the rows for the next start", error)
 
     def _run(self) -> None:
         while True:

@@ -96,7 +96,7 @@ def run(
         _discard(made, files)
         what = f"{job.table} of {job.date} in {files.url}"
         raise StoreTransientError(
-            f"Cannot compact {what} ({str(error).splitlines()[0]}): its small files stay, next try in an hour."
+            f"cannot compact {what} ({str(error).splitlines()[0]}): its small files stay, next try in an hour"
         ) from error
     except StoreError:
         _discard(made, files)

@@ -1,6 +1,7 @@
 """What can go wrong with a store, as two kinds of error: one that only a person can mend, one that passes.
 
-Every message is one sentence that says what failed, where, and what to do.
+Every message is one sentence that says what failed, where, and what to do: as of the command line it begins in small
+letters and has no full stop.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ def from_os(error: BaseException, doing: str, where: str) -> StoreError:
     text = known or f"{type(error).__name__}: {error}".rstrip(": ")
     if isinstance(error, PermissionError):
         return StorePermanentError(
-            f"Not allowed to {doing} {where} ({text}): give this user access or choose another store."
+            f"not allowed to {doing} {where} ({text}): give this user access or choose another store"
         )
     if type(error).__name__ in _NO_CREDENTIALS:
-        return StorePermanentError(f"Cannot {doing} {where}: no credentials found; set them as for any AWS client.")
+        return StorePermanentError(f"cannot {doing} {where}: no credentials found; set them as for any AWS client")
     if isinstance(error, FileNotFoundError):
         return StorePermanentError(
-            f"Cannot {doing} {where}: it does not exist ({text}); create it or choose another store."
+            f"cannot {doing} {where}: it does not exist ({text}); create it or choose another store"
         )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return StoreTransientError(f"Cannot {doing} {where}: the disk is full; free some space, rows wait meanwhile.")
+        return StoreTransientError(f"cannot {doing} {where}: the disk is full; free some space, rows wait meanwhile")
     if isinstance(error, OSError) and error.errno in _PERMANENT:
-        return StorePermanentError(f"Cannot {doing} {where} ({text}): check the path, or choose another store.")
-    return StoreTransientError(f"Cannot {doing} {where} just now ({text}): it will be tried again.")
+        return StorePermanentError(f"cannot {doing} {where} ({text}): check the path, or choose another store")
+    return StoreTransientError(f"cannot {doing} {where} just now ({text}): it will be tried again")

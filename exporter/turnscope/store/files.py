@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
+from turnscope.model import INSTALL_ALL
 from turnscope.store.errors import StoreError, StoreGone, StorePermanentError, from_os
 
 Fill = Callable[[IO[bytes]], None]
@@ -54,9 +55,9 @@ def open_files(url: str) -> Files:
     if sep and scheme == "s3":
         return S3Files(url)
     if sep and scheme != "file":
-        raise StorePermanentError(f"A store cannot be at {url}: use a local folder or s3://bucket/folder.")
+        raise StorePermanentError(f"a store cannot be at {url}: use a local folder or s3://bucket/folder")
     if not url.removeprefix("file://"):
-        raise StorePermanentError("The store's address is empty: use a local folder or s3://bucket/folder.")
+        raise StorePermanentError("the store's address is empty: use a local folder or s3://bucket/folder")
     return LocalFiles(url)
 
 
@@ -169,11 +170,11 @@ class S3Files:
         self.url = url
         self._root = url.removeprefix("s3://").strip("/")
         if not self._root:
-            raise StorePermanentError(f"The store's address {url} names no bucket: use s3://bucket/folder.")
+            raise StorePermanentError(f"the store's address {url} names no bucket: use s3://bucket/folder")
         try:
             self._fs = fsspec.filesystem("s3", use_listings_cache=False, skip_instance_cache=True)
         except ImportError as error:
-            raise StorePermanentError(f"Cannot open {url}: install turnscope[exporter] ({error}).") from error
+            raise StorePermanentError(f"cannot open {url} ({error}): {INSTALL_ALL}") from error
 
     def read(self, path: str) -> tuple[bytes, str]:
         bucket, key = self._split(path)
@@ -251,7 +252,7 @@ class S3Files:
 def taken(url: str, path: str) -> StorePermanentError:
     """The error of a second writer of the same name."""
     return StorePermanentError(
-        f"Another process is writing {path} in the store {url}: stop it, or give this one another writer name."
+        f"another process is writing {path} in the store {url}: stop it, or give this one another writer name"
     )
 
 

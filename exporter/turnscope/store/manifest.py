@@ -84,14 +84,14 @@ def decode(data: bytes, where: str) -> Manifest:
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StoreBroken(f"The manifest {where} cannot be read ({error}): restore it from a backup.") from None
+        raise StoreBroken(f"the manifest {where} cannot be read ({error}): restore it from a backup") from None
     if manifest.version != VERSION:
         raise StoreBroken(
-            f"The manifest {where} has format {manifest.version}, this turnscope reads {VERSION}: use a newer one."
+            f"the manifest {where} has format {manifest.version}, this turnscope reads {VERSION}: use a newer one"
         )
     for file in manifest.files:
         if file.table not in TABLES or not _DATE.match(file.date) or not _inside(file.path):
-            raise StoreBroken(f"The manifest {where} lists a file that cannot be part of a store: {file.path!r}.")
+            raise StoreBroken(f"the manifest {where} lists a file that cannot be part of a store: {file.path!r}")
     return manifest
 
 

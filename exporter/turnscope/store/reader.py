@@ -259,8 +259,8 @@ class StoreReader:
                 again = self._listed()
                 if again == listed or attempt == _TRIES - 1:
                     raise StoreBroken(
-                        f"A file of the store {self.url} cannot be read ({_first_line(error)}): restore the store from "
-                        "a backup, or remove it and let turnscope serve start a new one."
+                        f"a file of the store {self.url} cannot be read ({_first_line(error)}): restore the store from "
+                        "a backup, or remove it and let turnscope serve start a new one"
                     ) from error
                 listed = again
         raise AssertionError("unreachable")
@@ -317,8 +317,8 @@ class StoreReader:
             listed.extend(manifest.decode(data, self._files.address(path)).files)
         if not seen:
             raise StoreMissing(
-                f"There is no turnscope store at {self.url}: start `turnscope serve --store {self.url}`, "
-                "or check the address."
+                f"there is no turnscope store at {self.url}: check the address, or let `turnscope serve --store "
+                f"{self.url}` or `turnscope import` make one"
             )
         return sorted(listed, key=lambda f: f.path)
 

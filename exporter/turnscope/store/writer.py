@@ -45,7 +45,7 @@ class StoreWriter:
 
     def __init__(self, url: str, *, writer_id: str, now: Callable[[], int], flushed: Flushed = lambda _: None) -> None:
         if not manifest.valid_writer(writer_id):
-            raise StorePermanentError(f"A writer cannot be named {writer_id!r}: use letters, digits and _ . - only.")
+            raise StorePermanentError(f"a writer cannot be named {writer_id!r}: use letters, digits and _ . - only")
         self.rows_written = 0
         self.rows_dropped = 0
         """Rows lost because the store could not be written for too long."""

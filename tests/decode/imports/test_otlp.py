@@ -88,7 +88,7 @@ def test_spans_that_no_session_is_found_for_are_noted(monkeypatch: pytest.Monkey
     sessions, (note,) = imported(*below)
     assert (sessions, note.split(":")[0]) == (
         [None] * 3,
-        "3 spans of model calls, tools and agents belong to no session, and no list shows them",
+        "3 spans of model calls, tools and agents without a session, which no list shows",
     )
     monkeypatch.setattr("turnscope.cli.inherit.REMEMBERED", 2)
     monkeypatch.setattr("turnscope.cli.inherit.AT_ONCE", 1)

@@ -88,7 +88,7 @@ def test_where_several_ways_fit_or_none_prefills_stay_unknown_and_it_says_so() -
     whole = conversation("a", [50, 50, 50])
     turns, report = joined(whole, [], logged=[*whole, *whole])
     assert [t.prefill_ns for t in turns] == [None] * 3
-    assert any("of 1 conversations 1 do not stand in the proxy's log" in note for note in report.notes)
+    assert any("1 of 1 conversation could not be found in the proxy's log" in note for note in report.notes)
     slow = [Request("a", 1, tokens=1, ttft_ms=10, prefill_ms=500, at_s=0)]
     assert joined(slow, [])[0][0].prefill_ns is None
 

@@ -19,7 +19,7 @@ from turnscope.decode.imports.report import BadRecord, Report
 from turnscope.decode.imports.transfer_log import Interval
 from turnscope.decode.imports.values import ms_to_ns
 from turnscope.decode.imports.vllm_benchmark import Sample
-from turnscope.model import Turn
+from turnscope.model import Turn, plural
 from turnscope.semconv import Path, Reason
 
 NAME: Final = "published-benchmark"
@@ -70,7 +70,7 @@ def share(prefills: Sequence[Prefill], intervals: Sequence[Interval], report: Re
     if not reads or not given or reads % len(given):
         if reads or given:
             report.notes.append(
-                f"P's log counts {reads:,} reads for {len(given):,} prefills with a handle: "
+                f"P's log counts {plural(reads, 'read')} for {plural(len(given), 'prefill')} with a handle: "
                 "they cannot be shared out, so transfer times stay unknown"
             )
         return {}
@@ -114,8 +114,8 @@ def pair(samples: Sequence[Sample], prefills: Sequence[Prefill], report: Report)
             unclear += 1
     if unclear:
         report.notes.append(
-            f"of {len(asked):,} conversations {unclear:,} do not stand in the proxy's log in a way that fits: "
-            "their prefill times stay unknown"
+            f"{unclear:,} of {plural(len(asked), 'conversation')} could not be found in the proxy's log in a way that "
+            "fits: their prefill times stay unknown"
         )
     return pairs
 
