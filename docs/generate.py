@@ -207,20 +207,10 @@ def settings_page() -> str:
 
 
 def _usage(parameter: Any) -> str:
-    """How it is typed: ``--port PORT``, ``FILE...``, ``--text / --no-text``."""
+    """How it is typed: ``--port PORT``, ``FILE...``."""
     if parameter.param_type_name == "argument":
         return f"{parameter.metavar}{'...' if parameter.nargs < 0 else ''}"
-    names = " / ".join(filter(None, (", ".join(parameter.opts), ", ".join(parameter.secondary_opts))))
-    return names + ("" if parameter.is_flag else f" {parameter.metavar}")
-
-
-def _default(parameter: Any) -> str:
-    """As ``--help`` tells it, where there is one."""
-    if parameter.param_type_name == "argument" or parameter.is_flag or not parameter.show_default:
-        return ""
-    if parameter.default in (None, ""):
-        return ""
-    return f" [default: {getattr(parameter.default, 'value', parameter.default)}]"
+    return ", ".join(parameter.opts) + ("" if parameter.is_flag else f" {parameter.metavar}")
 
 
 def commands_page() -> str:
@@ -232,7 +222,7 @@ def commands_page() -> str:
         command = group.commands[name]
         text = textwrap.dedent(command.help).replace("``", "`").strip()
         out.append(f"\n## `turnscope {name}`\n\n{text}\n")
-        rows = [(f"`{_usage(p)}`", f"{p.help or ''}{_default(p)}") for p in command.params]
+        rows = [(f"`{_usage(p)}`", p.help or "") for p in command.params]
         if rows:
             out.append("\n" + _table(("option", "what"), rows))
     for name in LIGHT:
@@ -254,7 +244,7 @@ IMPORTERS_HEAD = """# Importers
 - **Once.** Keys are made from the file's own ids: importing it again adds nothing, and a file that has grown completes
   what was cut short.
 - **Broken lines** are counted, named by number and left out; the rest is kept. Exit code 0: all was imported, 1: some
-  was left out, 2: nothing was (another kind of file, nothing of a session in it, a store that cannot be written).
+  was left out, 2: nothing was (another kind of file, a store that cannot be written).
 """
 IMPORTERS_FOOT = """
 ## Two runs side by side
@@ -300,24 +290,29 @@ def alerts_page() -> str:
     """Every alert with its runbook, and every recording rule."""
     made = importlib.import_module("alerts.build")
     out = [
-        f"{_HEAD}# Alerts\n\n`alerts/rules.yml` is made from `alerts/*.py`. Only possibly wrong answers and stuck "
-        "turns wake somebody (severity `page`); all else is a `ticket`. Labels that your targets have (`job`, "
-        "`instance` and others) stay on every alert; rules expect the job name `turnscope`.\n\n```yaml\nrule_files: "
-        f"[alerts/rules.yml]\n```\n\nA runbook's address is `{shipped.RUNBOOKS}`, the alert's name and `.md`: the "
-        "explorer has all runbooks with it, so `turnscope explore` on the machine where you read the alert is enough, "
-        "without a network. Where others can reach the explorer, or you serve `alerts/runbooks/` yourself, write the "
-        "rules and dashboards out with `turnscope assets DIR --runbooks URL`: the address up to the file's name, such "
-        "as `https://wiki.example/runbooks/`.\n\n`deploy/alertmanager.yml` has the routes, and says what is silent "
-        "while its cause is told.\n\n`make live` does on a real pair what runbooks say, and sees the alert fire "
-        "before and be quiet afterwards:\n\n- a proxy that keeps no handles, and prefix caches emptied "
-        "(TurnscopeKvMismatch, TurnscopeReadAfterRelease, TurnscopeHandleReused, TurnscopeReadsDeclined, "
-        "TurnscopeTurnsStuck);\n- a proxy that forgets handles early (TurnscopeReadsDeclined, "
-        "TurnscopeReadAfterRelease);\n- P, and then D, started again with `bidirectional_kv_xfer` on, and P with a "
-        "lower `kv_recompute_threshold` (TurnscopeNothingReused with the causes `feature_off` and "
-        "`below_threshold`);\n- a proxy that gives a prefill up and asks once more without the handle "
-        "(TurnscopeTurnsStuck): its client is answered, and the request that hung is an attempt of that turn;\n- the "
-        "file that `TURNSCOPE_OFF_FILE` names, put there and taken away (TurnscopeHookMissing): meanwhile engines "
-        "serve as before, what hung hangs all the same, and nothing of it is told.\n"
+        f"{_HEAD}# Alerts\n\n"
+        "`alerts/rules.yml` is made from `alerts/*.py`. Only possibly wrong answers and stuck turns wake somebody "
+        "(severity `page`); all else is a `ticket`. Labels that your targets have (`job`, `instance` and others) stay "
+        "on every alert; rules expect the job name `turnscope`.\n\n"
+        "```yaml\n"
+        "rule_files: [alerts/rules.yml]\n"
+        "```\n\n"
+        f"A runbook's address is `{shipped.RUNBOOKS}`, the alert's name and `.md`: the explorer has all runbooks with "
+        "it, so `turnscope explore` on the machine where you read the alert is enough, without a network. Where others "
+        "can reach the explorer, or you serve `alerts/runbooks/` yourself, write the rules and dashboards out with "
+        "`turnscope assets DIR --runbooks URL`: the address up to the file's name, such as "
+        "`https://wiki.example/runbooks/`.\n\n"
+        "`deploy/alertmanager.yml` has the routes, and says what is silent while its cause is told.\n\n"
+        "`make live` does on a real pair what runbooks say, and sees the alert fire before and be quiet afterwards:\n\n"
+        "- a proxy that keeps no handles, and prefix caches emptied (TurnscopeKvMismatch, TurnscopeReadAfterRelease, "
+        "TurnscopeHandleReused, TurnscopeReadsDeclined, TurnscopeTurnsStuck);\n"
+        "- a proxy that forgets handles early (TurnscopeReadsDeclined, TurnscopeReadAfterRelease);\n"
+        "- P, and then D, started again with `bidirectional_kv_xfer` on, and P with a lower `kv_recompute_threshold` "
+        "(TurnscopeNothingReused with the causes `feature_off` and `below_threshold`);\n"
+        "- a proxy that gives a prefill up and asks once more without the handle (TurnscopeTurnsStuck): its client is "
+        "answered, and the request that hung is an attempt of that turn;\n"
+        "- the file that `TURNSCOPE_OFF_FILE` names, put there and taken away (TurnscopeHookMissing): meanwhile "
+        "engines serve as before, what hung hangs all the same, and nothing of it is told.\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")
