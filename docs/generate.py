@@ -311,8 +311,10 @@ def alerts_page() -> str:
         "(TurnscopeNothingReused with the causes `feature_off` and `below_threshold`);\n"
         "- a proxy that gives a prefill up and asks once more without the handle (TurnscopeTurnsStuck): its client is "
         "answered, and the request that hung is an attempt of that turn;\n"
-        "- the file that `TURNSCOPE_OFF_FILE` names, put there and taken away (TurnscopeHookMissing): meanwhile engines "
-        "serve as before, what hung hangs all the same, and nothing of it is told.\n"
+        "- the file that `TURNSCOPE_OFF_FILE` names, put there and taken away (TurnscopeHookMissing): meanwhile "
+        "engines serve as before, what hung hangs all the same, and nothing of it is told;\n"
+        "- only with `python -m live --configurations routed`, which takes a third engine: a second D that cannot "
+        "shake hands with P, taken out of the proxy's list (TurnscopeHandshakesFail).\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")
