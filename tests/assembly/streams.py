@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.assembly.talk import text
 from tests.builders import EPOCH_NS, KEYS, MS, Pair, read, request
 from turnscope.marks import Keys
-from turnscope.model import Attempt, Event, Handle, Hold, Stuck
+from turnscope.model import Attempt, Emptied, Event, Handle, Hold, Stuck
 from turnscope.semconv import Direction, HoldKind, Leg, StuckCause, TransferState
 
 TURN_MS = 2000
@@ -32,7 +32,7 @@ class Stream(list[Event]):
 
 
 @st.composite
-def conversation(draw: st.DrawFn, pair: Pair, name: str, *, parks: bool) -> list[Event]:
+def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
     """Up to four turns of one session: fetched, local, failed, tried again, aborted, parked, sampled, unattributed;
     faithful or edited."""
     events: list[Event] = []
@@ -58,7 +58,7 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str, *, parks: bool) -> list
             cause = draw(st.sampled_from(list(StuckCause)))
             events.append(pair.p.say(Stuck(request_id=f"p{n}", cause=cause, handle=given), at + 20))
         tried = draw(st.integers(-6, 3))
-        named, parked = draw(st.booleans()), parks and draw(st.booleans())
+        named, parked = draw(st.booleans()), draw(st.booleans())
         events += failed_attempts(pair, n, tried, at, given=given, session=session, named=named, parked=parked)
         events += pair.turn(
             n,
@@ -89,6 +89,8 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str, *, parks: bool) -> list
             events += [pair.p.say(second, at + 410), pair.p.say(first, at + 400)]
         if draw(st.integers(0, 9)) == 0:
             events += draw(st.sampled_from([pair.expired, pair.late_notice]))(f"d{n}", at + 1500)
+        if draw(st.integers(0, 7)) == 0:
+            events.append(draw(st.sampled_from([pair.p, pair.d])).say(Emptied(), at + 1700))
         held = prompt + 1
         given = draw(st.sampled_from([None, pair.handle(n, held), pair.handle(n, held)]))
         prompt += draw(st.integers(1, 600))
@@ -143,13 +145,12 @@ def _read(local: str, engine_id: str, request_id: str, state: TransferState) -> 
 
 
 @st.composite
-def traffic(draw: st.DrawFn, *, parks: bool = False) -> Stream:
-    """All events of one to three conversations, with a heartbeat of each process, in the order of their times.
-    ``parks``: of requests that were given up, P may have said before that it would never run them."""
+def traffic(draw: st.DrawFn) -> Stream:
+    """All events of one to three conversations, with a heartbeat of each process, in the order of their times."""
     pair = Pair(proxy=draw(st.booleans()))
     events = pair.start()
     for name in "abc"[: draw(st.integers(1, 3))]:
-        events += draw(conversation(pair, name, parks=parks))
+        events += draw(conversation(pair, name))
     events += [process.beat(5 * TURN_MS) for process in pair.processes]
     return Stream(sorted(events, key=lambda e: (e.mono_ns, e.emitter.id, e.seq)))
 

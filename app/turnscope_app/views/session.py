@@ -7,6 +7,7 @@ import time
 
 import streamlit as st
 
+from turnscope.model.figures import of_session
 from turnscope_app import (
     cards,
     charts,
@@ -22,7 +23,7 @@ from turnscope_app import (
     tables,
     text,
     timeline,
-    timeline_chart,
+    timeline_section,
     turn_section,
 )
 
@@ -76,7 +77,6 @@ if whole is None:
 
 # --- the answer -----------------------------------------------------------------------------------------
 summary = whole.summary
-step = session_answer.next_step(summary)
 st.caption(text.escaped(session_answer.head(summary)))
 st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
 if summary.suspicious_turns:
@@ -85,8 +85,10 @@ if summary.suspicious_turns:
         "the story below says which and why.",
         icon=":material/warning:",
     )
-st.markdown(f"**What to do next, {step.owner}:** {step.said}")
-figures = session_answer.figures(summary)
+st.markdown("**What to do next**")
+for action in session_answer.next_steps(summary):
+    st.markdown(controls.owned(action))
+figures = of_session(summary)
 frame = part_charts.parts_frame(figures)
 if not frame.empty:
     st.altair_chart(part_charts.parts(frame), key="session_parts")
@@ -117,8 +119,7 @@ if last_page > 1:
     st.altair_chart(charts.overview(overview), key="session_overview")
 drawn = timeline.build(whole, rows, here, first=page == 1, last=page == last_page)
 if drawn.lanes:
-    st.altair_chart(timeline_chart.chart(drawn), key="session_timeline")
-    st.caption(timeline_chart.reading(drawn))
+    timeline_section.draw(drawn, f"{session_id} {page}")
 
 if lines:
     st.subheader("The story", anchor=False, help="What mattered most, in order of time. Click a turn to see it below.")

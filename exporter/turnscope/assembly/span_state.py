@@ -39,7 +39,7 @@ def share_texts(span: AgentSpan) -> None:
             setattr(span, name, intern(text))
 
 
-class Inherited(msgspec.Struct, array_like=True):
+class Inherited(msgspec.Struct, array_like=True, gc=False):
     """A span's session, where it came from, and the session that started that one."""
 
     session_id: str | None
@@ -47,7 +47,7 @@ class Inherited(msgspec.Struct, array_like=True):
     parent_session_id: str | None
 
 
-class Remembered(msgspec.Struct, kw_only=True):
+class Remembered(msgspec.Struct, kw_only=True, gc=False):
     """One span."""
 
     span: AgentSpan
