@@ -207,10 +207,20 @@ def settings_page() -> str:
 
 
 def _usage(parameter: Any) -> str:
-    """How it is typed: ``--port PORT``, ``FILE...``."""
+    """How it is typed: ``--port PORT``, ``FILE...``, ``--text / --no-text``."""
     if parameter.param_type_name == "argument":
         return f"{parameter.metavar}{'...' if parameter.nargs < 0 else ''}"
-    return ", ".join(parameter.opts) + ("" if parameter.is_flag else f" {parameter.metavar}")
+    names = " / ".join(filter(None, (", ".join(parameter.opts), ", ".join(parameter.secondary_opts))))
+    return names + ("" if parameter.is_flag else f" {parameter.metavar}")
+
+
+def _default(parameter: Any) -> str:
+    """As ``--help`` tells it, where there is one."""
+    if parameter.param_type_name == "argument" or parameter.is_flag or not parameter.show_default:
+        return ""
+    if parameter.default in (None, ""):
+        return ""
+    return f" [default: {getattr(parameter.default, 'value', parameter.default)}]"
 
 
 def commands_page() -> str:
@@ -222,7 +232,7 @@ def commands_page() -> str:
         command = group.commands[name]
         text = textwrap.dedent(command.help).replace("``", "`").strip()
         out.append(f"\n## `turnscope {name}`\n\n{text}\n")
-        rows = [(f"`{_usage(p)}`", p.help or "") for p in command.params]
+        rows = [(f"`{_usage(p)}`", f"{p.help or ''}{_default(p)}") for p in command.params]
         if rows:
             out.append("\n" + _table(("option", "what"), rows))
     for name in LIGHT:
@@ -244,7 +254,7 @@ IMPORTERS_HEAD = """# Importers
 - **Once.** Keys are made from the file's own ids: importing it again adds nothing, and a file that has grown completes
   what was cut short.
 - **Broken lines** are counted, named by number and left out; the rest is kept. Exit code 0: all was imported, 1: some
-  was left out, 2: nothing was (another kind of file, a store that cannot be written).
+  was left out, 2: nothing was (another kind of file, nothing of a session in it, a store that cannot be written).
 """
 IMPORTERS_FOOT = """
 ## Two runs side by side
@@ -312,7 +322,9 @@ def alerts_page() -> str:
         "- a proxy that gives a prefill up and asks once more without the handle (TurnscopeTurnsStuck): its client is "
         "answered, and the request that hung is an attempt of that turn;\n"
         "- the file that `TURNSCOPE_OFF_FILE` names, put there and taken away (TurnscopeHookMissing): meanwhile "
-        "engines serve as before, what hung hangs all the same, and nothing of it is told.\n"
+        "engines serve as before, what hung hangs all the same, and nothing of it is told;\n"
+        "- only with `python -m live --configurations routed`, which takes a third engine: a second D that cannot "
+        "shake hands with P, taken out of the proxy's list (TurnscopeHandshakesFail).\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")
