@@ -14,9 +14,8 @@ from turnscope.store.totals import Totals
 from turnscope_app import answers, text, words
 
 _REUSED: Final = (
-    "Share of the prompt tokens that were not computed: found in the server's own memory, fetched back, or from another "
-    "store. "
-    "Reuse that may be wrong is included, as the engine counts it."
+    "Share of the prompt tokens that were not computed: found in the server's own memory, fetched back, or from "
+    "another store. Reuse that may be wrong is included, as the engine counts it."
 )
 _WRONG: Final = "Turns that were answered, with evidence that reused memory did not belong to their prompt."
 
