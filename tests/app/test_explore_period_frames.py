@@ -197,6 +197,18 @@ def test_what_doubt_means_is_said_with_how_sure_it_is_and_how_many_answers_were_
     assert "the other" not in sure
 
 
+def test_a_session_says_how_many_answers_in_doubt_were_given_and_how_sure_it_is() -> None:
+    shown = doubt.in_short(
+        [
+            _suspected(mismatch_evidence="digests", status="ok"),
+            _suspected(mismatch_evidence="inferred", status="cancelled"),
+            _suspected(suspicions=[], status="ok"),
+        ]
+    )
+    assert shown.startswith("**2 turns may have a wrong answer**")
+    assert "(proven for 1, suspected for 1). 1 of these answers" in shown
+
+
 def test_processes_that_fell_silent_are_those_that_say_they_run_and_were_not_heard_of_late() -> None:
     base = {"kind": "engine", "role": "decode", "engine": "d0", "state": "started", "replayed": False}
     rows = [

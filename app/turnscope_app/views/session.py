@@ -13,6 +13,7 @@ from turnscope_app import (
     charts,
     controls,
     data,
+    doubt,
     opted,
     pages,
     part_charts,
@@ -80,11 +81,8 @@ summary = whole.summary
 st.caption(text.escaped(session_answer.head(summary)))
 st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
 if summary.suspicious_turns:
-    st.warning(
-        f"**{text.turns(summary.suspicious_turns)} may have a wrong answer**, although the engine reported success: "
-        "the story below says which and why.",
-        icon=":material/warning:",
-    )
+    told = doubt.in_short(whole.turns.select(doubt.READS).to_pylist())
+    st.warning(f"{told} The story below says which and why.", icon=":material/warning:")
 st.markdown("**What to do next**")
 for action in session_answer.next_steps(summary):
     st.markdown(controls.owned(action))
