@@ -92,8 +92,8 @@ if not frame.empty:
     st.altair_chart(part_charts.parts(frame), key="session_parts")
     st.html(tables.part_style())
     tables.parts(cards.parts(figures), page="session")
-for doubt in session_answer.doubts(summary):
-    st.caption(doubt)
+for unknown in session_answer.doubts(summary):
+    st.caption(unknown)
 if not session_answer.separated(summary):
     with st.expander("Outside the model: tools or application, not separated", icon=":material/call_split:"):
         st.markdown(session_answer.NOT_SEPARATED)
