@@ -164,6 +164,16 @@ def _retention(reader: StoreReader, scope: Scope, step_ns: int, newest_ns: int, 
     return [row for row in rows if row["what"] == what]
 
 
+def test_what_followed_a_turn_is_worked_out_anew_when_something_new_is_stored(tmp_path: Path) -> None:
+    with _reader(tmp_path, _kept(1, 0, 10), _held(1, 10, 60, "ttl")) as reader:
+        assert _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.GAPS) == []
+        fill(tmp_path, _kept(2, 30, 40))
+        (whole, *_) = _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.GAPS)
+        assert (whole["turns"], whole["median_ns"]) == (1, 20 * SECOND)
+        (kept,) = _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.FATES)
+        assert kept["fate"] == "not_asked"
+
+
 def test_pauses_are_told_by_what_filled_them_and_held_against_the_limit(tmp_path: Path) -> None:
     rows = (
         _kept(1, 0, 10, tool_calls=1, last_role="user"),
