@@ -124,7 +124,7 @@ def test_the_engines_of_doubtful_answers_are_named_and_reuse_waits_for_their_exp
     doubtful.ceiling, doubtful.engines = gain, ["prefill-0", "decode-0"]
     text = said(opened("home", filled(tmp_path, doubtful), monkeypatch))
     assert "The worst session was served by prefill\\-0 and decode\\-0" in text
-    assert "**2. Reuse would help, once step 1 is explained.**" in text
+    assert "**3. Reuse would help, once step 1 is explained.**" in text
     assert "First finish step 1" in text
     assert "1 turn got **no answer**: failed, cancelled or stuck.  \n:blue-badge[" in text
     assert "2 tasks **failed**.  \n:violet-badge[for the application's team] Open one" in text
