@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from tests.store.rows import HOUR
+from turnscope.model import Period
 from turnscope.store import (
     StoreReader,
     process_queries,
@@ -30,17 +31,18 @@ class Asked(NamedTuple):
     scope: Scope
     step_ns: int
     newest_ns: int
+    period: Period
 
 
 def seconds(url: str) -> dict[str, list[float]]:
-    """By page: how long its slowest question takes, for each filter and round."""
+    """By page: how long its questions take, one after the other as the page asks them, for each filter and round."""
     reader = StoreReader(url)
     try:
         every = _asked(reader)
         for questions in _PAGES.values():
-            _slowest(reader, questions, every[1])  # Finds files and what they have several rows of, as any visit does.
+            _together(reader, questions, every[1])  # Finds files and what they have several rows of, as any visit does.
         return {
-            page: [_slowest(reader, questions, asked) for asked in every for _ in range(ROUNDS)]
+            page: [_together(reader, questions, asked) for asked in every for _ in range(ROUNDS)]
             for page, questions in _PAGES.items()
         }
     finally:
@@ -60,19 +62,25 @@ def _asked(reader: StoreReader) -> list[Asked]:
         Scope(application=application),
         Scope(since_ns=last_ns - DAY, model=model, application=application),
     )
-    return [Asked(scope, steps.length(scope.since_ns or first_ns, last_ns), last_ns) for scope in scopes]
+    return [
+        Asked(
+            scope,
+            steps.length(scope.since_ns or first_ns, last_ns),
+            last_ns,
+            Period(since_ns=scope.since_ns or first_ns, until_ns=last_ns + 1, application=scope.application),
+        )
+        for scope in scopes
+    ]
 
 
 Question = Callable[[StoreReader, Asked], object]
 
 
-def _slowest(reader: StoreReader, questions: tuple[Question, ...], asked: Asked) -> float:
-    times = []
+def _together(reader: StoreReader, questions: tuple[Question, ...], asked: Asked) -> float:
+    began = time.monotonic()
     for question in questions:
-        began = time.monotonic()
         question(reader, asked)
-        times.append(time.monotonic() - began)
-    return max(times)
+    return time.monotonic() - began
 
 
 def _whole(query: Any, *names: str) -> Question:
@@ -86,6 +94,13 @@ def _paged(query: Any, **more: Any) -> Question:
 
 
 _PAGES: Final[dict[str, tuple[Question, ...]]] = {
+    "Home": (
+        lambda reader, asked: reader.figures(asked.period),
+        lambda reader, asked: reader.figures(asked.period.before()),
+        lambda reader, asked: reader.course(asked.period),
+        lambda reader, asked: reader.by_application(asked.period),
+        lambda reader, asked: reader.telling(asked.period),
+    ),
     "Reuse": (
         _whole(reuse_queries.course, "scope", "step_ns"),
         _whole(reuse_queries.avoidable, "scope"),

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "proxy": "bench.proxy_cost",
     "assembly": "bench.assembly_speed",
     "explorer": "bench.explorer",
+    "phoenix": "bench.phoenix",
     "import": "bench.import_speed",
     "pair": "live.bench_pair",
 }

@@ -1,14 +1,40 @@
-"""What to do next: the words of every verdict, whose it is, and what needs someone."""
+"""What to do next: the words of every verdict, who can do what about it, and what needs someone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Final, NamedTuple
 
-from turnscope.measures.verdict import Owner, Verdict, largest, working_ns
+from turnscope.measures.verdict import Verdict, judge, largest, working_ns
 from turnscope.model import Figures, plural
-from turnscope_app import text, words
-from turnscope_app.answers import where
+from turnscope_app import answers, text, words
+from turnscope_app.answers import AT_WORK, where
+
+
+class Owner(StrEnum):
+    """Who can take a step."""
+
+    APPLICATION = "application"
+    SERVING = "serving"
+    MODEL = "model"
+    TOOLS = "tools"
+
+
+OWNERS: Final[dict[Owner, tuple[str, str]]] = {
+    Owner.APPLICATION: ("for the application's team", "violet"),
+    Owner.SERVING: ("for those who run the model servers", "blue"),
+    Owner.MODEL: ("for whoever chooses the model", "green"),
+    Owner.TOOLS: ("for the tools' owners", "orange"),
+}
+"""Words and a badge's colour."""
+
+
+class Action(NamedTuple):
+    """One thing to do, by one owner."""
+
+    owner: Owner
+    said: str
 
 
 class Advice(NamedTuple):
@@ -16,125 +42,185 @@ class Advice(NamedTuple):
 
     title: str
     why: Callable[[Figures], str]
-    step: str
+    actions: tuple[Action, ...]
     page: str
     """Where it begins: one of ``views``."""
 
 
 def _most(figures: Figures) -> str:
     ns = getattr(figures, f"{largest(figures)}_ns")
-    at_work = text.share(ns, working_ns(figures))
-    return f"{at_work} of the time in which nobody waits for a person goes into {where(figures)}."
+    return f"{text.share(ns, working_ns(figures))} of {AT_WORK} goes into {where(figures)}."
 
 
+def _saved(figures: Figures) -> str:
+    best, interval = answers.saved(figures)
+    return f"Fetching back what was computed again would save {best} of {AT_WORK} ({interval})."
+
+
+def _obstacle(figures: Figures) -> str:
+    word = words.REASONS.get(figures.main_reason or "")
+    return f" Most often in the way: {text.uncapitalised(word.shown)}. {word.story}" if word else ""
+
+
+_APP, _SERVING, _MODEL, _TOOLS = Owner.APPLICATION, Owner.SERVING, Owner.MODEL, Owner.TOOLS
 ADVICE: Final[dict[Verdict, Advice]] = {
     Verdict.NOTHING_SEEN: Advice(
         "No session was seen",
         lambda _: "In this period no session ended.",
-        "Choose a longer period. If there is none at all, let clients send a session id, and ask `turnscope doctor` "
-        "what is missing.",
+        (
+            Action(_SERVING, "Choose a longer period. If there is none at all, ask `turnscope doctor` why."),
+            Action(_APP, "Send a session id with each request."),
+        ),
         "about",
     ),
     Verdict.ANSWERS_IN_DOUBT: Advice(
         "Some answers may be wrong",
         lambda f: (
-            f"{text.turns(f.suspicious_turns)} in {text.sessions(f.suspicious_sessions)} reused memory that may not "
-            "belong to their prompt. The engine reported success."
+            f"{text.turns(f.suspicious_turns)} in {text.sessions(f.suspicious_sessions)} rest on memory that may be of "
+            "another text. The model server reported success."
         ),
-        "Open one of them below and read its evidence. Until it is explained, switch fetching back off on the engines "
-        "concerned: a slow answer is better than a wrong one.",
+        (
+            Action(
+                _SERVING,
+                "Read the evidence of one of them. Until it is explained, switch fetching back off where it was used: "
+                "a slow answer is better than a wrong one.",
+            ),
+            Action(_APP, "Ask again, in a new session, what relies on these answers."),
+        ),
         "suspicions",
     ),
     Verdict.NOT_ANSWERED: Advice(
         "Turns are not answered",
         lambda f: f"{text.turns(f.failed_turns)} of {text.count(f.turns)} failed, were broken off or stand still.",
-        "Open the worst session below: each turn says where it ended and why.",
+        (
+            Action(_SERVING, "Open the worst session below: each turn says where it ended and why."),
+            Action(_APP, "Where the client itself broke off (cancelled), see whether that was meant."),
+        ),
         "sessions",
     ),
     Verdict.NOTHING_TIMED: Advice(
         "No time was measured",
         lambda _: "Sessions were seen, and none of their time but waits for people.",
-        "See on the last page which hooks report.",
+        (Action(_SERVING, "See on the last page which hooks report."),),
         "about",
     ),
     Verdict.MOSTLY_UNKNOWN: Advice(
         "Most of the time is unknown",
         lambda f: (
-            f"Nothing tells what {text.share(f.unknown_ns, working_ns(f))} of the time was spent on"
+            f"Nothing tells what {text.share(f.unknown_ns, working_ns(f))} of {AT_WORK} was spent on"
             + (", since no proxy hook saw the requests." if not f.proxied_sessions else ".")
         ),
-        "Start the proxy with `turnscope run`, which tells waits for tools from waits for people; send spans of the "
-        "agent, which measure both.",
+        (
+            Action(_SERVING, "Start the proxy with `turnscope run`: it tells waits for tools from waits for people."),
+            Action(_APP, "Send the agent's spans, which measure both."),
+        ),
         "about",
     ),
     Verdict.REUSE_WOULD_HELP: Advice(
         "Reuse would help",
-        lambda f: (
-            f"Fetching back what was computed again would save {text.share(f.fetched_low_ns or 0, working_ns(f))} to "
-            f"{text.share(f.fetched_high_ns or 0, working_ns(f))} of the time in which agents work."
-            + (
-                f" Most often in the way: {words.REASONS[f.main_reason].plain.lower()}."
-                if f.main_reason in words.REASONS
-                else ""
-            )
-        ),
-        "Remove what is most often in the way.",
+        lambda f: f"{_saved(f)}{_obstacle(f)}",
+        (Action(_SERVING, "Remove what is most often in the way."),),
         "reuse",
     ),
     Verdict.TOOLS: Advice(
         "Tools are where the time goes",
         _most,
-        "Make the slowest tools faster, or let them run at the same time.",
+        (
+            Action(_TOOLS, "Make the slowest tools faster."),
+            Action(_APP, "Let tools that do not need each other run at the same time."),
+        ),
         "tools",
     ),
     Verdict.OUTSIDE_THE_MODEL: Advice(
         "Most of the time is outside the model",
         _most,
-        "Send the agent's spans here: four lines, below the bar, separate the two.",
+        (Action(_APP, "Send the agent's spans here: four lines, below the bar, separate the two."),),
         "tools",
     ),
     Verdict.APPLICATION: Advice(
         "The application itself takes the time",
         _most,
-        "Profile the agent's own program between its model calls; open the slow session to see when.",
+        (Action(_APP, "Profile the agent's own program between its model calls; open the slow session to see when."),),
         "tools",
     ),
     Verdict.WAITING_FOR_ENGINES: Advice(
-        "Requests wait for engines",
+        "Requests wait for model servers",
         lambda f: f"{_most(f)} More of that is queues and transfers than computing.",
-        "Add prefill capacity, or spread the load: the first-token parts of a session's turns show where they wait.",
+        (
+            Action(
+                _SERVING,
+                "Add servers that read prompts (prefill engines), or spread the load: a session's page tells for each "
+                "turn what it waited for.",
+            ),
+        ),
         "sessions",
     ),
     Verdict.READING_PROMPTS: Advice(
         "Reading prompts takes the time",
         lambda f: f"{_most(f)} It is mostly computing.",
-        "Shorten what agents send, or add prefill capacity.",
+        (
+            Action(_APP, "Shorten what the agents send."),
+            Action(_SERVING, "Add servers that read prompts, or faster ones (prefill engines)."),
+        ),
         "reuse",
     ),
     Verdict.WRITING_ANSWERS: Advice(
         "Writing answers takes the time",
-        _most,
-        "Let answers be shorter, or use a faster model or decode engine. Reuse does not touch this.",
+        lambda f: f"{_most(f)} Reuse does not touch this.",
+        (
+            Action(_APP, "Ask for shorter answers."),
+            Action(_MODEL, "Choose a faster model."),
+            Action(_SERVING, "Add servers that write answers, or faster ones (decode engines)."),
+        ),
         "sessions",
     ),
     Verdict.LARGEST_UNKNOWN: Advice(
         "The largest part is unknown",
         _most,
-        "Send spans of the agent: they tell what happens between model calls.",
+        (Action(_APP, "Send the agent's spans: they tell what happens between model calls."),),
         "about",
     ),
 }
 """Of every verdict. A test compares them."""
 
-OWNERS: Final[dict[Owner, tuple[str, str]]] = {
-    Owner.APPLICATION: ("for the application's team", "violet"),
-    Owner.SERVING: ("for the serving team", "blue"),
-    Owner.MODEL: ("for whoever chooses the model", "green"),
-    Owner.TOOLS: ("for the tools' owners", "orange"),
-    Owner.TOOLS_OR_APPLICATION: ("for the application's or the tools' team", "orange"),
-    Owner.UNKNOWN: ("owner unknown", "gray"),
-}
-"""Words and a badge's colour."""
+
+class Step(NamedTuple):
+    """One verdict of a period, as the page tells it."""
+
+    title: str
+    why: str
+    actions: tuple[Action, ...]
+    page: str
+
+
+def plan(figures: Figures, doubted: Sequence[str] = ()) -> list[Step]:
+    """What to do, in this order. ``doubted``: the engines that served the answers in doubt, where that is known."""
+    verdicts = [rule.verdict for rule in judge(figures)]
+    return [_step(verdict, figures, doubted, after_doubt=verdicts[0] is _DOUBT) for verdict in verdicts]
+
+
+_DOUBT: Final = Verdict.ANSWERS_IN_DOUBT
+_ENGINES: Final = 4
+"""Named at most."""
+
+
+def _step(verdict: Verdict, figures: Figures, doubted: Sequence[str], *, after_doubt: bool) -> Step:
+    said = ADVICE[verdict]
+    step = Step(said.title, said.why(figures), said.actions, said.page)
+    if verdict is _DOUBT and doubted:
+        return step._replace(why=f"{step.why} They were served by {text.listed(doubted, _ENGINES)}.")
+    if verdict is Verdict.REUSE_WOULD_HELP and after_doubt:
+        return step._replace(
+            title=f"{step.title}, once step 1 is explained",
+            actions=(
+                Action(
+                    _SERVING,
+                    "First finish step 1: it switches off what this one asks more of. Then remove "
+                    "what is most often in the way.",
+                ),
+            ),
+        )
+    return step
 
 
 class Warning(NamedTuple):
@@ -143,15 +229,44 @@ class Warning(NamedTuple):
     said: str
     check: str
     """Of ``filters.CHECKS``: which sessions to look at."""
+    action: Action
 
 
 def warnings(figures: Figures) -> list[Warning]:
     """The gravest first."""
     tools = figures.errors - figures.failed_turns
     found = (
-        (figures.suspicious_turns, "turn", "may have a **wrong answer**", "Possibly wrong"),
-        (figures.failed_turns, "turn", "got **no answer**: failed, cancelled or stuck", "Not answered"),
-        (tools, "call", "of **tools failed**", "Errors"),
-        (figures.failed_tasks, "task", "**failed**", "Failed tasks"),
+        (
+            figures.suspicious_turns,
+            "turn",
+            "may have a **wrong answer**",
+            "Possibly wrong",
+            Action(_SERVING, "Read the evidence of one: page Suspicions."),
+        ),
+        (
+            figures.failed_turns,
+            "turn",
+            "got **no answer**: failed, cancelled or stuck",
+            "Not answered",
+            Action(_SERVING, "Open one: its turns say where they ended. Cancelled ones the client broke off itself."),
+        ),
+        (
+            tools,
+            "call",
+            "of **tools failed**",
+            "Errors",
+            Action(_TOOLS, "Open one: the timeline has the tool, and its error on hover."),
+        ),
+        (
+            figures.failed_tasks,
+            "task",
+            "**failed**",
+            "Failed tasks",
+            Action(_APP, "Open one: the last turn or tool of the task is what failed."),
+        ),
     )
-    return [Warning(f"{plural(count, noun)} {said}.", check) for count, noun, said, check in found if count > 0]
+    return [
+        Warning(f"{plural(count, noun)} {said}.", check, action)
+        for count, noun, said, check, action in found
+        if count > 0
+    ]

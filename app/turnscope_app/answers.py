@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from turnscope.measures.verdict import Reuse, largest, reuse, separated, share, working_ns
+from turnscope.measures.verdict import Reuse, largest, reuse, separated, working_ns
 from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope_app import text, words
@@ -15,8 +15,11 @@ NOT_SEPARATED: Final = words.Word(
     "The time between a model's call for a tool and the tool's result. No spans of the agent tell how much of it the "
     "tool ran and how much the application worked.",
 )
+AT_WORK: Final = "the agents' working time"
+"""The base of every share that reuse could save: session time in which nobody waits for a person."""
+WORKING: Final = "Working time is session time without the waits for people: nothing but people makes those shorter."
 _MUCH: Final = 0.05
-"""Waits for people from which on the time without them is told as well."""
+"""Waits for people from which on a share of all session time is another one, and told as well."""
 _SMALL: Final = 0.01
 """Parts below it are not worth a word in a sentence."""
 
@@ -28,21 +31,46 @@ def part_word(part: Part, figures: Figures) -> words.Word:
     return words.PARTS[part]
 
 
+def shares(of: Figures | SessionSummary) -> dict[Part, str]:
+    """Of each part that took any time: together 100 %."""
+    found = {Part(part): getattr(of, f"{part}_ns") for part in words.PARTS}
+    return text.shares({part: ns for part, ns in found.items() if ns})
+
+
 def time(figures: Figures) -> str:
     """Where the time went."""
     if figures.wall_ns <= 0:
         return "Where the time went is unknown: no session of this period lasted any measured time."
-    parts = sorted(Part, key=lambda part: -getattr(figures, f"{part}_ns"))
+    found = shares(figures)
+    parts = sorted(found, key=lambda part: -getattr(figures, f"{part}_ns"))
     said = []
     for number, part in enumerate(parts):
-        ns = getattr(figures, f"{part}_ns")
-        if number and ns < _SMALL * figures.wall_ns:
+        if number and getattr(figures, f"{part}_ns") < _SMALL * figures.wall_ns:
             continue
-        word = part_word(part, figures)
-        named = f"{text.share(ns, figures.wall_ns)} {text.uncapitalised(word.plain)}"
+        named = f"{found[part]} {text.uncapitalised(part_word(part, figures).plain)}"
         said.append(named if number else f"**{named}**")
-    some = f" {text.share(figures.inferred_ns, figures.wall_ns)} of it is inferred." if figures.inferred_ns else ""
-    return f"{text.duration(figures.wall_ns)} of session time: {', '.join(said)}.{some}"
+    return f"{text.duration(figures.wall_ns)} of session time: {', '.join(said)}."
+
+
+def measured(of: Figures | SessionSummary) -> tuple[str, str] | None:
+    """What of the time is measured and what is told by something else, and by what evidence, for the place where the
+    pointer rests; None where all is measured."""
+    told = of.inferred_ns
+    if not told:
+        return None
+    kinds = {
+        "the waits between model calls, where the next call tells what they were for: it brings a tool's result or a "
+        "person's message (the application's own work is in them, so they are upper bounds)": of.tool_wait_inferred_ns
+        + of.user_wait_inferred_ns,
+        "the border between reading and writing of answers that came in one piece": of.generation_inferred_ns,
+    }
+    by = "; and ".join(said for said, ns in kinds.items() if ns) or "what came before and after it"
+    share = text.share(told, of.wall_ns)
+    return (
+        f"All of this time was clocked. For {share} of it, what it was spent on is told by the model calls before and "
+        "after it (inferred).",
+        f"When each model call began and ended is measured. Inferred: {by}. The agent's own spans would measure it.",
+    )
 
 
 def repeated(figures: Figures) -> str:
@@ -77,7 +105,7 @@ def _cost(figures: Figures) -> str:
         return "What that cost is unknown: no engine was measured often enough."
     if not took:
         return "That made no session longer: something else took longer meanwhile."
-    said = f"That took {text.share(took, figures.wall_ns)} of session time"
+    said = f"That took {text.share(took, working_ns(figures))} of {AT_WORK}"
     if figures.fetched_ns is None:
         return f"{said}; how much of it fetching would have saved is unknown."
     if not figures.fetched_ns:
@@ -92,17 +120,27 @@ def ceiling(figures: Figures) -> str:
     if not figures.fetched_high_ns:
         return "**More reuse cannot make sessions shorter**: there is nothing left that fetching would have saved."
     basis = ", partly assuming what a fetch takes" if figures.assumed else ""
-    spared = figures.fetched_ns or 0
-    at_work = (
-        f" ({text.share(spared, working_ns(figures))} of the time in which nobody waits for a person)"
-        if figures.user_wait_ns >= _MUCH * figures.wall_ns
+    best, interval = saved(figures)
+    all_time = (
+        f", or {text.share(figures.fetched_ns or 0, figures.wall_ns)} of all session time"
+        if figures.user_wait_ns >= _MUCH * figures.wall_ns and figures.fetched_ns
         else ""
     )
-    low = text.duration(figures.fetched_low_ns) if figures.fetched_low_ns else "nothing"
     return (
-        f"**At best, more reuse makes sessions {text.share(spared, figures.wall_ns)} shorter**{at_work}: "
-        f"{text.duration(spared)} in all, between {low} and {text.duration(figures.fetched_high_ns)}{basis}."
+        f"**Fetching all of that back would save {best} of {AT_WORK}** ({interval}): "
+        f"{text.about(figures.fetched_ns or 0)} in all{all_time}{basis}."
     )
+
+
+def saved(figures: Figures) -> tuple[str, str]:
+    """The estimate of what fetching would save, and the interval in which it lies: shares of the working time."""
+    best, low, high = (
+        text.share(ns or 0, working_ns(figures))
+        for ns in (figures.fetched_ns, figures.fetched_low_ns, figures.fetched_high_ns)
+    )
+    about = "nothing" if not figures.fetched_ns else f"about {best}" if best[0].isdigit() else best
+    interval = f"estimated: nine times in ten between {low if figures.fetched_low_ns else 'nothing'} and {high}"
+    return about, interval if low != high else f"estimated: nine times in ten {high}"
 
 
 def _judged(figures: Figures) -> str:
@@ -120,18 +158,15 @@ class Answer(NamedTuple):
 
 def reuse_answer(figures: Figures) -> Answer:
     """Would reuse help?"""
-    low, high = (share(ns, figures) for ns in (figures.fetched_low_ns, figures.fetched_high_ns))
+    best, interval = saved(figures)
     match reuse(figures):
         case Reuse.WOULD:
-            return Answer("Yes", "green", f"It would save at least {100 * low:.0f} % of the time in which agents work.")
+            return Answer("Yes", "green", f"It would save {best} of {AT_WORK} ({interval}).")
         case Reuse.MIGHT:
-            return Answer(
-                "Perhaps",
-                "orange",
-                f"It would save up to {100 * high:.0f} % of the time in which agents work, and perhaps nothing.",
-            )
+            why = f"It would save {best} of {AT_WORK} ({interval}), which may be too little to be worth it."
+            return Answer("Perhaps", "orange", why)
         case Reuse.WOULD_NOT:
-            why = "It would save less than 3 % of the time in which agents work."
+            why = f"It would save {best} of {AT_WORK} ({interval}): too little to be worth it."
             if largest(figures) is not Part.INPUT_PROCESSING:
                 why += f" Most of it goes into {where(figures)}, which no reuse shortens."
             return Answer("Hardly", "gray", why)

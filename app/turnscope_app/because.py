@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from turnscope.semconv import Reason
+from turnscope.semconv import Reason, Status
 from turnscope_app import text
 
 CLAUSES: Final[dict[str, str]] = {
@@ -31,8 +31,25 @@ CLAUSES: Final[dict[str, str]] = {
 """Of every reason that stands in the way of fetching back."""
 
 
-def because(turn: dict[str, Any]) -> str:
+_ENDED: Final[dict[str, str]] = {
+    Status.CANCELLED: "was cancelled",
+    Status.ERROR: "failed",
+    Status.STUCK: "got stuck",
+}
+
+
+class Before(NamedTuple):
+    """The turn that another goes on from."""
+
+    number: int
+    status: str
+
+
+def because(turn: dict[str, Any], before: Before | None = None) -> str:
     """The clause of one turn, with its own figures; empty where nothing stood in the way, or nobody knows what."""
+    if turn["reason"] == Reason.PREVIOUS_TURN_ABORTED and before is not None:
+        ended = _ENDED.get(before.status, "did not finish")
+        return f"turn {before.number:,} {ended} and left nothing to fetch"
     late = turn["late_by_ns"]
     if turn["reason"] == Reason.DECLINED_EXPIRED and late is not None:
         error = turn["late_by_error_ns"]

@@ -7,15 +7,15 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from turnscope.measures import verdict
+from turnscope.measures import ceiling_sentence, verdict
 from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store.totals import Totals
 from turnscope_app import answers, text, words
 
 _REUSED: Final = (
-    "Share of the prompt tokens that were not computed: already there, fetched back, or from another store. "
-    "Reuse that may be wrong is included, as the engine counts it."
+    "Share of the prompt tokens that were not computed: found in the server's own memory, fetched back, or from "
+    "another store. Reuse that may be wrong is included, as the engine counts it."
 )
 _WRONG: Final = "Turns that were answered, with evidence that reused memory did not belong to their prompt."
 
@@ -65,14 +65,10 @@ def store(totals: Totals, sessions: int) -> list[Card]:
 def parts(figures: Figures) -> dict[Part, Card]:
     """The parts that took any time: the legend of their bar. How each is known is said in words."""
     found = {}
-    for part in map(Part, words.PARTS):
-        ns = getattr(figures, f"{part}_ns")
-        if ns:
-            word = answers.part_word(part, figures)
-            label = word.plain if word.plain.lower() == word.term else f"{word.plain} ({word.term})"
-            found[part] = Card(
-                label, text.share(ns, figures.wall_ns), f"{word.story} {_known(part, figures)}", more=text.duration(ns)
-            )
+    for part, share in answers.shares(figures).items():
+        word = answers.part_word(part, figures)
+        more = text.duration(getattr(figures, f"{part}_ns"))
+        found[part] = Card(word.shown, share, f"{word.story} {_known(part, figures)}", more=more)
     return found
 
 
@@ -88,7 +84,7 @@ def _known(part: Part, figures: Figures) -> str:
     if not inferred:
         return f"*{words.KNOWN[words.Known.MEASURED]}*"
     some = "" if inferred == whole else f" for {text.share(inferred, whole)} of it"
-    return f"*Inferred{some}, from the model calls before and after: an upper bound.*"
+    return f"*Inferred{some}: told by the model calls before and after it. An upper bound.*"
 
 
 def reuse(figures: Figures) -> list[Card]:
@@ -107,11 +103,11 @@ def reuse(figures: Figures) -> list[Card]:
             "(recomputed).",
         ),
         Card(
-            "Saved at best",
-            text.share(spared, figures.wall_ns),
-            "How much shorter all sessions would be, had what was computed again been fetched back: between "
-            f"{text.duration(figures.fetched_low_ns)} and {text.duration(figures.fetched_high_ns)}. Judged for "
-            f"{figures.judged_turns:,} of {text.turns(figures.turns)}.",
+            "Could be saved, about",
+            text.share(spared, verdict.working_ns(figures)),
+            f"Of {answers.AT_WORK}, had what was computed again been fetched back: between "
+            f"{text.about(figures.fetched_low_ns)} and {text.about(figures.fetched_high_ns)} in all. Judged for "
+            f"{figures.judged_turns:,} of {text.turns(figures.turns)}. {answers.WORKING}",
             words.Known.ESTIMATED,
         ),
     ]
@@ -119,11 +115,7 @@ def reuse(figures: Figures) -> list[Card]:
 
 def changes(now: Figures, before: Figures) -> list[Change]:
     """What is other than in the period before. Shares change by points, times and counts by percent."""
-    shares = (
-        ("Waiting for tools", now.tool_wait_ns, before.tool_wait_ns),
-        ("Reading the prompt", now.input_processing_ns, before.input_processing_ns),
-        ("Writing the answer", now.generation_ns, before.generation_ns),
-    )
+    shares = answers.shares(now)
     times = (
         ("Whole task, median", now.task_latency_median_ns, before.task_latency_median_ns),
         ("First token, median", now.ttft_median_ns, before.ttft_median_ns),
@@ -132,8 +124,13 @@ def changes(now: Figures, before: Figures) -> list[Change]:
         Change("Sessions", text.count(now.sessions), _percent(now.sessions, before.sessions), None),
         *(Change(label, text.duration(a), _percent(a, b), False) for label, a, b in times if a is not None),
         *(
-            Change(label, text.share(a, now.wall_ns), _points(a, now.wall_ns, b, before.wall_ns), None)
-            for label, a, b in shares
+            Change(
+                words.PARTS[part].plain,
+                shares.get(part, text.share(0, now.wall_ns)),
+                _points(getattr(now, f"{part}_ns"), now.wall_ns, getattr(before, f"{part}_ns"), before.wall_ns),
+                None,
+            )
+            for part in (Part.TOOL_WAIT, Part.INPUT_PROCESSING, Part.GENERATION)
         ),
         Change(
             "Possibly wrong answers",
@@ -212,13 +209,12 @@ def _spared(summary: SessionSummary) -> Card:
     what = (
         "How much shorter the session would be had all that was computed again been fetched back instead (the ceiling)."
     )
-    if found.fetched_ns is None:
-        why = "No turn tells what it computed again, or what that cost."
+    if not ceiling_sentence.known(summary):
+        why = "Too little tells what was computed again, or what that cost."
         return Card("Reuse could spare", words.NOT_MEASURED, f"{what} {why}", words.Known.ESTIMATED)
     between = f"{text.about(found.fetched_low_ns)} to {text.about(found.fetched_high_ns)}"
-    return Card(
-        "Reuse could spare", f"≤ {text.about(found.fetched_ns)}", f"{what} Range: {between}.", words.Known.ESTIMATED
-    )
+    spared = text.about(found.fetched_ns) if found.fetched_ns else "nothing"
+    return Card("Reuse could spare", spared, f"{what} Range: {between}.", words.Known.ESTIMATED)
 
 
 def _tools(summary: SessionSummary) -> Card:

@@ -124,6 +124,11 @@ def _of_wall(name: str) -> Callable[[Row], float | None]:
     return lambda row: percent(row.get(name), row.get("wall_ns"))
 
 
+def _of_work(name: str) -> Callable[[Row], float | None]:
+    """Of the time in which nobody waited for a person."""
+    return lambda row: percent(row.get(name), (row.get("wall_ns") or 0) - (row.get("user_wait_ns") or 0))
+
+
 def _names(field: str) -> Callable[[Row], list[str]]:
     return lambda row: [text.harmless(name, 60) for name in row.get(field) or []]
 
@@ -193,15 +198,17 @@ SESSIONS: Final = (
     ),
     Column(
         "spared",
-        "Saved by reuse at best",
-        "How much shorter it would be, had all that was computed again been fetched back (estimated).",
+        "Reuse would save, about",
+        "Had all that was computed again been fetched back: share of its working time, waits for people left out "
+        "(estimated).",
         Kind.SHARE,
-        value=_of_wall("spared_ns"),
+        value=_of_work("spared_ns"),
     ),
     Column(
         "reused",
         "Reused",
-        "Share of the prompt tokens that were not computed: already there, fetched back, or from another store.",
+        "Share of the prompt tokens that were not computed: found in the server's own memory, fetched back, or from "
+        "another store.",
         Kind.SHARE,
         value=lambda row: percent(row["reused_tokens"], row["source_tokens"]),
     ),
@@ -227,11 +234,16 @@ SESSIONS: Final = (
         Kind.MS,
     ),
     Column("prompt_tokens", "Prompt", "Prompt tokens of all its turns together.", Kind.TOKENS),
-    Column("local_hit_tokens", "Already there", "Found in the prefill worker's own cache (local hit).", Kind.TOKENS),
+    Column(
+        "local_hit_tokens",
+        "Reused, own memory",
+        "Found in the own memory of the server that reads prompts (local hit in the prefill worker's cache).",
+        Kind.TOKENS,
+    ),
     Column(
         "fetched_tokens",
-        "Fetched back",
-        "Read back from the decode worker that had kept them (reverse fetch).",
+        "Reused, fetched back",
+        "Read back from the server that writes answers, which had kept them (reverse fetch from the decode worker).",
         Kind.TOKENS,
     ),
     Column("computed_tokens", "Computed", "Computed on the prefill worker, new text included.", Kind.TOKENS),
@@ -302,10 +314,10 @@ APPLICATIONS: Final = (
     *_PARTS,
     Column(
         "spared",
-        "Saved by reuse at best",
-        "How much shorter its sessions were, had what was computed again been fetched back (estimated).",
+        "Reuse would save, about",
+        "Had all that was computed again been fetched back: share of the agents' working time (estimated).",
         Kind.SHARE,
-        value=_of_wall("fetched_ns"),
+        value=_of_work("fetched_ns"),
     ),
     Column("suspicious_turns", "Possibly wrong", "Turns with evidence that reuse spoiled the answer.", Kind.COUNT),
     Column("failed_turns", "Not answered", "Turns that failed, were cancelled or are stuck.", Kind.COUNT),

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import streamlit as st
 
-from turnscope_app import data, exports, words
+from turnscope_app import advice, data, exports, words
 
 DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
 """Set by ``turnscope demo``: what its data are, in a sentence."""
@@ -70,6 +70,12 @@ def download(table: pa.Table, name: str, *, page: str) -> None:
                 icon=":material/download:",
                 help=f"These {table.num_rows:,} rows with every column: times in nanoseconds, sizes in bytes.",
             )
+
+
+def owned(action: advice.Action) -> str:
+    """What to do and who can, as Markdown."""
+    owner, colour = advice.OWNERS[action.owner]
+    return f":{colour}-badge[{owner}] {action.said}"
 
 
 def choice(

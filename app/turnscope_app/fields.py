@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from turnscope.semconv import Status
+from turnscope.semconv import Path, Status
 from turnscope_app import words
 from turnscope_app.columns import Column, Kind, Row
 
@@ -41,6 +41,14 @@ def hold_fate(row: Row) -> str | None:
     return fate
 
 
+def path(row: Row) -> str | None:
+    """How the turn's prompt was reused; of a prompt that held nothing known, that all of it was new."""
+    if row["path"] == Path.RECOMPUTE and row["recomputed_tokens"] == 0:
+        return words.ALL_NEW
+    found: str | None = row["path"]
+    return found
+
+
 HEAD: Final = (
     Column(
         "number",
@@ -70,6 +78,7 @@ GROUPS: Final = (
                 "Where the reused part of the prompt came from (path).",
                 Kind.WORD,
                 vocabulary=words.PATHS,
+                value=path,
             ),
             Column(
                 "reason",
@@ -108,17 +117,23 @@ GROUPS: Final = (
             Column("prompt_tokens", "Prompt", "Length of the prompt.", Kind.TOKENS),
             Column(
                 "local_hit_tokens",
-                "Already there",
-                "Found in the prefill worker's own cache (local hit).",
+                "Reused, own memory",
+                "Found in the own memory of the server that reads prompts (local hit in the prefill worker's cache).",
                 Kind.TOKENS,
             ),
             Column(
                 "fetched_tokens",
-                "Fetched back",
-                "Read back from the decode worker that had kept them (reverse fetch).",
+                "Reused, fetched back",
+                "Read back from the server that writes answers, which had kept them (reverse fetch from the decode "
+                "worker).",
                 Kind.TOKENS,
             ),
-            Column("external_tokens", "Other store", "Loaded from a separate KV cache store (external).", Kind.TOKENS),
+            Column(
+                "external_tokens",
+                "Other store",
+                "From a separate store of such memory (external).",
+                Kind.TOKENS,
+            ),
             Column("computed_tokens", "Computed", "Computed on the prefill worker, new text included.", Kind.TOKENS),
             Column(
                 "recomputed_tokens",

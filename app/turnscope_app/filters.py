@@ -18,7 +18,7 @@ SORTS: Final[dict[str, tuple[SummarySort, bool]]] = {
     "Most not answered": (SummarySort.FAILED, True),
     "Most errors": (SummarySort.ERRORS, True),
     "Most turns": (SummarySort.TURNS, True),
-    "Most saved by reuse at best": (SummarySort.CEILING, True),
+    "Most that reuse would save": (SummarySort.CEILING, True),
     "Most prompt tokens": (SummarySort.PROMPT, True),
     "Most tokens computed again": (SummarySort.RECOMPUTED, True),
     "Most tokens fetched back": (SummarySort.FETCHED, True),

@@ -29,12 +29,13 @@ def parts_frame(of: Figures | SessionSummary) -> pd.DataFrame:
     ``part`` is the name that has the colour, ``shown`` what it is called here.
     """
     rows = []
+    shares = answers.shares(of)
     for order, (value, word) in enumerate(words.PARTS.items()):
         ns = getattr(of, f"{value}_ns")
         if ns:
             shown = answers.part_word(Part(value), of).plain if isinstance(of, Figures) else word.plain
             share = ns / of.wall_ns
-            said = f"{100 * share:.0f} %" if share >= _WIDE else ""
+            said = shares[Part(value)] if share >= _WIDE else ""
             rows.append((word.plain, shown, ns, share, said, text.duration(ns), order))
     return pd.DataFrame(rows, columns=["part", "shown", "ns", "share", "said", "time", "order"])
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from turnscope.measures import ceiling_sentence
-from turnscope.measures.verdict import Owner, Verdict, judge
+from turnscope.measures.verdict import Verdict, judge
 from turnscope.model import SessionSummary
 from turnscope.model.figures import of_session
 from turnscope.semconv import Part
 from turnscope.store import summing
-from turnscope_app import text, words
-from turnscope_app.advice import OWNERS
+from turnscope_app import answers, text, words
+from turnscope_app.advice import Action, Owner
 
 
 def parts(summary: SessionSummary) -> dict[Part, int]:
@@ -64,8 +64,9 @@ def answer(summary: SessionSummary) -> str:
     spent = sorted(parts(summary).items(), key=lambda item: -item[1])
     if not spent:
         return "Nothing of it lasted any time that was measured."
-    said = [f"{text.share(ns, summary.wall_ns)} of the time {SPENT[part]}" for part, ns in spent[:1]]
-    said += [f"{text.share(ns, summary.wall_ns)} {SPENT[part]}" for part, ns in spent[1:3]]
+    shares = answers.shares(summary)
+    said = [f"{shares[part]} of the time {SPENT[part]}" for part, _ in spent[:1]]
+    said += [f"{shares[part]} {SPENT[part]}" for part, _ in spent[1:3]]
     return f"It took {text.duration(summary.wall_ns)}: {', '.join(said)}."
 
 
@@ -83,11 +84,9 @@ def doubts(summary: SessionSummary) -> list[str]:
         ]
     out = []
     whole, between = summary.wall_ns, summary.unknown_ns - summary.unknown_model_call_ns
-    if summary.inferred_ns:
-        out.append(
-            f"Of its time {text.share(summary.inferred_ns, whole)} is inferred from what came before and after it. "
-            "Waits told so are upper bounds: the application's own work is in them."
-        )
+    known = answers.measured(summary)
+    if known is not None:
+        out.append(" ".join(known))
     if summary.unknown_model_call_ns:
         dark = text.share(summary.unknown_model_call_ns, whole)
         out.append(
@@ -119,50 +118,77 @@ OTEL_SERVICE_NAME=my-agent"""
 """What the agent's environment needs."""
 
 
-class Step(NamedTuple):
-    """What to do next, and who can do it."""
-
-    owner: str
-    said: str
-
-
-def next_step(summary: SessionSummary) -> Step:
-    """The one thing to do first, by the same rules as a period's."""
+def next_steps(summary: SessionSummary) -> list[Action]:
+    """What to do first, and by whom, by the same rules as a period's."""
     if summary.too_large:
-        owner, _ = OWNERS[Owner.APPLICATION]
-        return Step(owner, TO_MAKE_SMALLER)
-    rule = judge(of_session(summary))[0]
-    owner, _ = OWNERS[rule.owner]
-    if rule.verdict is Verdict.REUSE_WOULD_HELP:
+        return [Action(Owner.APPLICATION, TO_MAKE_SMALLER)]
+    verdict = judge(of_session(summary))[0].verdict
+    if verdict is Verdict.REUSE_WOULD_HELP:
         word = words.REASONS.get(summary.main_reason or "")
         why = f" {word.story}" if word else ""
-        return Step(owner, f"Remove what is in the way of reuse.{why}")
-    return Step(owner, STEPS[rule.verdict])
+        return [Action(Owner.SERVING, f"Remove what is in the way of reuse.{why}")]
+    if verdict is Verdict.ANSWERS_IN_DOUBT:
+        where = f" ({text.listed(summary.engines, 4)})" if summary.engines else ""
+        doubt = f"Until it is explained, switch fetching back off on the engines of this session{where}."
+        return [STEPS[verdict][0], Action(Owner.SERVING, doubt)]
+    return list(STEPS[verdict])
 
 
 TO_MAKE_SMALLER: Final = (
     "Give every run of the agent a session of its own, or send fewer spans: then it is taken apart."
 )
-STEPS: Final[dict[Verdict, str]] = {
-    Verdict.NOTHING_SEEN: "Nothing is known of it.",
+STEPS: Final[dict[Verdict, tuple[Action, ...]]] = {
+    Verdict.NOTHING_SEEN: (Action(Owner.SERVING, "Nothing is known of it: ask `turnscope doctor` what is missing."),),
     Verdict.ANSWERS_IN_DOUBT: (
-        "Check the answers named below before anything else: memory that was reused may not have been theirs. Until it "
-        "is explained, switch fetching back off on the engines concerned."
+        Action(
+            Owner.APPLICATION,
+            "Ask again, in a new session, what relies on the answers named below: the memory that they rest on may not "
+            "have been theirs.",
+        ),
     ),
-    Verdict.NOT_ANSWERED: "See below where turns ended without an answer, and why: that comes before any slowness.",
-    Verdict.NOTHING_TIMED: "Nothing: all of its time was waiting for a person.",
+    Verdict.NOT_ANSWERED: (
+        Action(Owner.SERVING, "See below where turns ended without an answer, and why, before any slowness."),
+        Action(Owner.APPLICATION, "Where the client itself broke off (cancelled), see whether that was meant."),
+    ),
+    Verdict.NOTHING_TIMED: (Action(Owner.APPLICATION, "Nothing: all of its time was waiting for a person."),),
     Verdict.MOSTLY_UNKNOWN: (
-        "Let its time be measured: start the proxy with `turnscope run`, and send the agent's spans. Most is unknown."
+        Action(Owner.SERVING, "Start the proxy with `turnscope run`: most of the time is unknown."),
+        Action(Owner.APPLICATION, "Send the agent's spans."),
     ),
-    Verdict.TOOLS: "Make the slowest tools faster, or run them at once: they took most of its working time.",
+    Verdict.TOOLS: (
+        Action(Owner.TOOLS, "Make the slowest tools faster: they took most of its working time."),
+        Action(Owner.APPLICATION, "Let tools that do not need each other run at the same time."),
+    ),
     Verdict.OUTSIDE_THE_MODEL: (
-        "Send the agent's spans: most of its working time was outside the model, and only they tell tools from the "
-        "application."
+        Action(
+            Owner.APPLICATION,
+            "Send the agent's spans: most of its working time was outside the model, and only they tell tools from the "
+            "application.",
+        ),
     ),
-    Verdict.APPLICATION: "Profile the agent's own program between its model calls: it took most of the working time.",
-    Verdict.WAITING_FOR_ENGINES: "Add prefill capacity, or spread the load: requests waited in queues and transfers.",
-    Verdict.READING_PROMPTS: "Send shorter prompts, or add prefill capacity: reading took most of its working time.",
-    Verdict.WRITING_ANSWERS: "Let answers be shorter, or use a faster model: writing took most of its working time.",
-    Verdict.LARGEST_UNKNOWN: "Send the agent's spans: they tell what happened between its model calls.",
+    Verdict.APPLICATION: (
+        Action(
+            Owner.APPLICATION,
+            "Profile the agent's own program between its model calls: it took most of the working time.",
+        ),
+    ),
+    Verdict.WAITING_FOR_ENGINES: (
+        Action(
+            Owner.SERVING,
+            "Add servers that read prompts (prefill engines), or spread the load: requests waited in queues and "
+            "transfers.",
+        ),
+    ),
+    Verdict.READING_PROMPTS: (
+        Action(Owner.APPLICATION, "Send shorter prompts: reading them took most of its working time."),
+        Action(Owner.SERVING, "Add servers that read prompts, or faster ones (prefill engines)."),
+    ),
+    Verdict.WRITING_ANSWERS: (
+        Action(Owner.APPLICATION, "Ask for shorter answers: writing them took most of its working time."),
+        Action(Owner.MODEL, "Choose a faster model."),
+    ),
+    Verdict.LARGEST_UNKNOWN: (
+        Action(Owner.APPLICATION, "Send the agent's spans: they tell what happened between its model calls."),
+    ),
 }
 """Of every verdict but that reuse would help, which has the obstacle's own words."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from turnscope.model import Segment
 from turnscope.semconv import NO_OBSTACLE, Evidence, Part, Status
-from turnscope_app import text, words
-from turnscope_app.because import because
+from turnscope_app import doubt, text, words
+from turnscope_app.because import Before, because
 from turnscope_app.session_answer import SPENT
 from turnscope_app.stories import Turn
 
 LINES: Final = 8
 """Of a story at most."""
+_NAMED: Final = 10
+"""Turns of one line that are all named, at most."""
 _LONE: Final = 2
 """Turns of one kind, such as with one and the same obstacle that are told one by one; more are told together."""
 _LONG: Final = 0.1
@@ -26,6 +28,7 @@ _BETWEEN: Final = (Part.TOOL_WAIT, Part.USER_WAIT, Part.APPLICATION_WORK)
 
 READS: Final = (
     "turn_id",
+    "previous_turn_id",
     "turn_index",
     "started_ns",
     "ended_ns",
@@ -35,6 +38,9 @@ READS: Final = (
     "suspicions",
     "prompt_tokens",
     "fetched_tokens",
+    "handoff_tokens",
+    "decode_computed_tokens",
+    "ttft_prefill_ns",
     "computed_tokens",
     "recomputed_tokens",
     "suspect_tokens",
@@ -75,14 +81,15 @@ def lines(turns: Sequence[Turn], numbers: Sequence[int], segments: Sequence[Segm
     session's, with the columns ``READS``."""
     numbered = list(zip(numbers, turns, strict=True))
     wrong = [(n, turn) for n, turn in numbered if turn["suspicions"]]
-    failed = [(n, turn) for n, turn in numbered if turn["status"] != Status.OK and not turn["suspicions"]]
-    rest = [(n, turn) for n, turn in numbered if turn["status"] == Status.OK and not turn["suspicions"]]
+    failed = [(n, turn) for n, turn in numbered if turn["status"] != Status.OK]
+    rest = [(n, turn) for n, turn in numbered if turn["status"] == Status.OK]
     again = [(n, turn) for n, turn in rest if _is_avoidable(turn)]
-    fetched = [(n, turn) for n, turn in rest if not _is_avoidable(turn) and turn["fetched_tokens"]]
-    gained = [(n, turn) for n, turn in fetched if turn["net_gain_ns"] is not None]
-    found = _told(wrong, lambda turn: ", ".join(map(_suspicion, turn["suspicions"])), _wrong)
+    fetched = [(n, turn) for n, turn in rest if turn["fetched_tokens"] and not turn["suspicions"]]
+    gained = [(n, turn) for n, turn in fetched if not _is_avoidable(turn) and turn["net_gain_ns"] is not None]
+    before = {turn["turn_id"]: Before(number, turn["status"]) for number, turn in numbered}
+    found = _told(wrong, lambda turn: f"{_suspicions(turn)} {bool(turn['suspect_tokens'])}", _wrong)
     found += _told(failed, lambda turn: turn["status"], _unanswered)
-    found += _told(again, lambda turn: turn["reason"], _computed_again)
+    found += _told(again, lambda turn: turn["reason"], lambda who, same: _computed_again(who, same, before))
     found += _told(gained, lambda turn: "gain" if turn["net_gain_ns"] >= 0 else "loss", _gained)
     found += _waits(numbered, segments)
     found.sort(key=lambda line: -line.weight)
@@ -111,17 +118,26 @@ def _told(
 
 
 def _who(same: Sequence[_Numbered]) -> str:
-    first = ", ".join(f"{number:,}" for number, _ in same[:3])
-    return f"{len(same):,} turns ({first} and {len(same) - 3:,} more)" if len(same) > 3 else f"Turns {first}"
+    if len(same) <= _NAMED:
+        *first, last = (f"{number:,}" for number, _ in same)
+        return f"Turns {', '.join(first)} and {last}"
+    first = [f"{number:,}" for number, _ in same[:3]]
+    return f"{len(same):,} turns ({', '.join(first)} and {len(same) - 3:,} more)"
 
 
 def _wrong(who: str, same: Sequence[_Numbered]) -> Line:
     number, turn = same[0]
     suspect = sum(turn["suspect_tokens"] or 0 for _, turn in same)
     some = f" ({suspect:,} tokens)" if suspect else ""
-    kinds = ", ".join(map(_suspicion, turn["suspicions"]))
-    said = f"{who} may have a wrong answer{some}: {kinds}."
+    where = ""
+    if not suspect and doubt.had_by_writer(turn):
+        where = f", by {doubt.WRITER} from its own memory"
+    said = f"{who} may have a wrong answer{some}: {_suspicions(turn)}{where}."
     return Line(said, number, 2 * _FIRST, turn["started_ns"])
+
+
+def _suspicions(turn: Turn) -> str:
+    return ", ".join(map(_suspicion, turn["suspicions"]))
 
 
 def _suspicion(kind: str) -> str:
@@ -151,11 +167,11 @@ def _is_avoidable(turn: Turn) -> bool:
     return bool(some and turn["reason"] not in NO_OBSTACLE and because(turn))
 
 
-def _computed_again(who: str, same: Sequence[_Numbered]) -> Line:
+def _computed_again(who: str, same: Sequence[_Numbered], before: Mapping[str, Before]) -> Line:
     known = [turn for _, turn in same if turn["recomputed_tokens"] is not None]
     worst, turn = max(same, key=lambda item: (item[1]["recompute_ns"] or 0, item[1]["recomputed_tokens"] or 0))
     if len(same) == 1:
-        clause = because(turn)
+        clause = because(turn, before.get(turn["previous_turn_id"] or ""))
     else:
         clause = f"each time {because({**turn, 'late_by_ns': None, 'diverged_role': None})}"
     began = same[0][1]["started_ns"]
@@ -164,7 +180,7 @@ def _computed_again(who: str, same: Sequence[_Numbered]) -> Line:
         said = f"{who} computed {computed:,} tokens because {clause}; how many of them once more is not known."
         return Line(said, worst, computed * _NS_A_TOKEN, began)
     again = sum(turn["recomputed_tokens"] for turn in known)
-    said = f"{who} recomputed {again:,} tokens because {clause}{_would_save(known)}."
+    said = f"{who} read {again:,} tokens again (recomputed) because {clause}{_would_save(known)}."
     return Line(said, worst, _saved(known)[0] or again * _NS_A_TOKEN, began)
 
 
@@ -182,7 +198,11 @@ def _saved(turns: Sequence[Turn]) -> tuple[int | None, int, int]:
 def _would_save(turns: Sequence[Turn]) -> str:
     best, low, high = _saved(turns)
     if best is None:
-        return "; what that cost is not known"
+        took = [turn["ttft_prefill_ns"] for turn in turns]
+        if None in took:
+            return "; what that cost is not known"
+        what = "its whole prompt" if len(took) == 1 else "their whole prompts"
+        return f"; reading {what} took {text.about(sum(took))}"
     if not high:
         return "; fetching would have been no faster"
     assumed = any(turn["refetch_basis"] == "assumed" for turn in turns)

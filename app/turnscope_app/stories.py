@@ -6,7 +6,7 @@ from typing import Any
 
 from turnscope.semconv import DIVERGENCES, Status, diverges_in
 from turnscope.store.fates import Fate
-from turnscope_app import text, words
+from turnscope_app import doubt, text, words
 
 Turn = dict[str, Any]
 """A row of the store reader's turns."""
@@ -27,7 +27,7 @@ def prompt(turn: Turn) -> str:
         return "The prompt's length was not measured: the prefill engine did not report this turn."
     parts = []
     if turn["local_hit_tokens"]:
-        parts.append(f"{turn['local_hit_tokens']:,} were already in the prefill worker's cache")
+        parts.append(f"{turn['local_hit_tokens']:,} were in the prefill worker's own memory")
     if turn["fetched_tokens"]:
         parts.append(f"{turn['fetched_tokens']:,} were fetched back from the decode worker{_fetch(turn)}")
     if turn["external_tokens"]:
@@ -85,14 +85,14 @@ def ending(turn: Turn) -> str:
 def kept(turn: Turn) -> str:
     """What the decode worker kept for the next turn, and what became of it."""
     if turn["left_hold_id"] is None:
-        return "No blocks were kept for a next turn, as far as was seen."
+        return "No memory was kept for a next turn, as far as was seen."
     if not turn["hold_seen"]:
-        return "Blocks were kept for the next turn; what became of them has not been reported."
-    what = "Blocks" if turn["hold_tokens"] is None else f"Blocks of {turn['hold_tokens']:,} tokens"
+        return "Memory was kept for the next turn; what became of it has not been reported."
+    what = "Memory" if turn["hold_tokens"] is None else f"Memory of {turn['hold_tokens']:,} tokens"
     if turn["hold_fate"] == Fate.HELD:
-        return f"{what} are still kept on the decode worker for the next turn."
+        return f"{what} is still kept on the decode worker for the next turn."
     for_time = "" if turn["hold_held_ns"] is None else f" for {text.duration(turn['hold_held_ns'])}"
-    return f"{what} were kept on the decode worker{for_time}. {_fate(turn)}"
+    return f"{what} was kept on the decode worker{for_time}. {_fate(turn)}"
 
 
 def _fate(turn: Turn) -> str:
@@ -100,10 +100,10 @@ def _fate(turn: Turn) -> str:
     if turn["hold_fate"] == Fate.TOO_LATE and held is not None:
         return (
             f"The next turn came after {text.duration(pause)}, {text.duration(pause - held)} too late: with a longer "
-            "decoder_kv_blocks_ttl it could have fetched them back."
+            "decoder_kv_blocks_ttl it could have fetched it back."
         )
     if turn["hold_fate"] == Fate.NOT_ASKED:
-        return f"The next turn came after {text.duration(pause)}, in time, and did not fetch them: its reason says why."
+        return f"The next turn came after {text.duration(pause)}, in time, and did not fetch it: its reason says why."
     word = words.FATES.get(turn["hold_fate"])
     return word.story if word else text.harmless(str(turn["hold_fate"]))
 
@@ -120,7 +120,9 @@ def warning(turn: Turn) -> str:
     for suspicion in turn["suspicions"] or []:
         word = words.SUSPICIONS.get(suspicion)
         found.append(f"{word.shown}: {word.story}" if word else f"{text.harmless(suspicion)}.")
-    return " ".join(found)
+    if not found:
+        return ""
+    return " ".join(said for said in (*found, doubt.memory(turn), doubt.proof(turn)) if said)
 
 
 def unattributed(summary: dict[str, Any], *, proxy_reports: bool) -> str:

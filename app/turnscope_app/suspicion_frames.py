@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from turnscope.semconv import MismatchEvidence, Suspicion, diverges_in
+from turnscope.semconv import Suspicion, diverges_in
 from turnscope.store.fates import Fate
-from turnscope_app import stories, text, words
+from turnscope_app import doubt, stories, text, words
 from turnscope_app.cards import Card
 from turnscope_app.columns import TURN, Column, Kind, Row
 
@@ -34,11 +34,6 @@ RUNBOOKS: Final[dict[str, str]] = {
     Suspicion.ANSWERED_AFTER_FAILED_LOAD: "TurnscopeAnsweredAfterFailedLoad.md",
 }
 """Of the alert about each kind."""
-EVIDENCE: Final[dict[str, str]] = {
-    MismatchEvidence.DIGESTS: "Known by digests of the tokens: the prompt differs from what was kept.",
-    MismatchEvidence.LENGTHS: "Known by lengths: the prompt is shorter than what was kept for it.",
-    MismatchEvidence.INFERRED: "Inferred: this turn goes on from another whose memory was put in the wrong place.",
-}
 
 
 def counted(rows: list[Row]) -> list[Card]:
@@ -57,6 +52,25 @@ def counted(rows: list[Row]) -> list[Card]:
         label, told = (word.shown, word.story) if word else (text.harmless(row["kind"]), "A newer turnscope knows.")
         found.append(Card(label, text.turns(row["turns"]), told))
     return found
+
+
+def meaning(every: Row) -> str:
+    """What it means for whoever was given the answers, how sure it is, and what to do."""
+    turns, given, proven = every["turns"], every["answered"], every["proven"]
+    rest = turns - given
+    ended = f"; the other {rest:,} failed or were broken off before their end" if rest else ""
+    sure = (
+        f"For {proven:,} of the {text.turns(turns)} it is **proven** that memory of another text was reused, for the "
+        f"other {turns - proven:,} **suspected**"
+        if proven < turns
+        else f"For all of the {text.turns(turns)} it is **proven** that memory of another text was reused"
+    )
+    return (
+        f"**{given:,} of these answers were given to clients**{ended}. Such an answer may rest on another text's "
+        f"memory: it may be about something that nobody asked. {sure}; whether that made an answer wrong is not known, "
+        "since turnscope does not read answers. **What to do:** ask again in a new session what relies on them; then "
+        "open one below, which says how it came about and what to change."
+    )
 
 
 def apart(every: Row) -> str:
@@ -84,9 +98,18 @@ LISTED: Final = (
         "Of the reused part, what may be memory of other text; it saved nothing (suspect).",
         Kind.TOKENS,
     ),
-    Column("diverged_before", "Other text from", "Where the prompt is another one at the latest.", Kind.TOKENS),
+    Column(
+        "diverged_before",
+        "Other text from",
+        "From so many tokens on, at the latest, its text is another one.",
+        Kind.TOKENS,
+    ),
     Column("where", "In", "The part of the request that differs first.", value=lambda row: _where(row)),
-    Column("mismatch_evidence", "Known from", "Digests of the tokens, lengths alone, or inferred."),
+    Column(
+        "mismatch_evidence",
+        "Known from",
+        "Proven by digests; suspected by lengths, or inferred from another turn.",
+    ),
     Column("status", "Ended", "Whether the turn was answered.", Kind.WORD, vocabulary=words.STATUSES),
     Column("model", "Model", "That was asked.", value=lambda row: text.harmless(row["model"] or "")),
 )
@@ -115,9 +138,11 @@ def evidence(row: Row) -> list[tuple[str, str]]:
     for kind in row["suspicions"] or []:
         word = words.SUSPICIONS.get(kind)
         found.append((word.shown, word.story) if word else (text.harmless(kind), "A newer turnscope knows what it is."))
-    known = EVIDENCE.get(row["mismatch_evidence"])
-    if known:
-        found.append(("How it is known", known))
+    found.append(("Proven or suspected", doubt.proof(row)))
+    memory = doubt.memory(row)
+    if memory:
+        found.append(("Which memory", f"{memory} None of it is counted as saved."))
+    found.append(("What the client was given", "The whole answer." if doubt.answered(row) else stories.ending(row)))
     found.append(("Which turn", f"{titled(row)}, {text.when(row['started_ns'])}, {_served(row)}."))
     position = _position(row)
     if position:
@@ -126,14 +151,6 @@ def evidence(row: Row) -> list[tuple[str, str]]:
     if parted:
         found.append(("In the request", parted))
     found.append(("Compared with", _compared(row)))
-    if row["suspect_tokens"] is not None:
-        found.append(
-            (
-                "How much",
-                f"Up to {row['suspect_tokens']:,} of its {text.count(row['prompt_tokens'], 'prompt tokens')} may be "
-                "memory of other text. None of them is counted as saved.",
-            )
-        )
     found += _too_late(row)
     return found
 

@@ -7,13 +7,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from turnscope.model import plural
 from turnscope.shipped import EXPLORER
 from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED, Word, shown
 
 _LONGEST: Final = 80
+_Key = TypeVar("_Key")
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 
 
@@ -93,10 +94,26 @@ def share(part: int | None, whole: int | None) -> str:
     """``62 %``; not measured when either is, or when there is nothing to share. Only none is 0 and only all is 100."""
     if part is None or not whole:
         return NOT_MEASURED
-    percent = round(100 * part / whole)
+    return _percent(round(100 * part / whole), part, whole)
+
+
+def _percent(percent: int, part: int, whole: int) -> str:
     if percent == 0 and part:
         return "under 1 %"
     return "over 99 %" if percent == 100 and part != whole else f"{percent} %"
+
+
+def shares(parts: Mapping[_Key, int]) -> dict[_Key, str]:
+    """Of each part in the whole that all of them make: as ``share``, but so rounded that they sum to 100 % (by the
+    largest remainders). Not measured where there is nothing to share."""
+    whole = sum(parts.values())
+    if whole <= 0:
+        return dict.fromkeys(parts, NOT_MEASURED)
+    percents = {key: 100 * part // whole for key, part in parts.items()}
+    largest = sorted(parts, key=lambda key: -(100 * parts[key] % whole))
+    for key in largest[: 100 - sum(percents.values())]:
+        percents[key] += 1
+    return {key: _percent(percent, parts[key], whole) for key, percent in percents.items()}
 
 
 def part(some: int, whole: int) -> str:
@@ -123,6 +140,14 @@ def named(applications: Sequence[str], agents: Sequence[str], session_id: str | 
     """A session by what people call it: application and agent first, its id last."""
     names = [harmless(name, 40) for name in (*applications[:1], *agents[:1])]
     return " · ".join([*names, session(session_id)])
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """``a, b and c``, at most so many of them, made harmless; of more, how many there are beside."""
+    shown = [harmless(name, 40) for name in names[:most]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most:,} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def worded(vocabulary: Mapping[str, Word], value: str | None) -> str | None:

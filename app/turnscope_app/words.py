@@ -42,14 +42,16 @@ class Word(NamedTuple):
 
 PATHS: Final[dict[str, Word]] = {
     Path.RECOMPUTE: Word(
-        "Computed", "recompute", "Nothing could be reused: the prefill worker computed the whole prompt."
+        "Nothing reused", "recompute", "Nothing could be reused: the prefill worker computed the whole prompt."
     ),
-    Path.LOCAL_HIT: Word("Already there", "local hit", "What was reused was still in the prefill worker's own cache."),
+    Path.LOCAL_HIT: Word("Own memory", "local hit", "What was reused was still in the prefill worker's cache."),
     Path.REVERSE_FETCH: Word(
         "Fetched back", "reverse fetch", "What was reused was fetched back from the decode worker that held it."
     ),
     Path.MIXED: Word(
-        "Partly there, partly fetched", "mixed", "One part was in the prefill worker's cache, another was fetched back."
+        "Partly own, partly fetched",
+        "mixed",
+        "One part was in the prefill worker's cache, another was fetched back.",
     ),
     Path.EXTERNAL_HIT: Word(
         "From another store", "external hit", "At least a part came from a separate KV cache store."
@@ -74,10 +76,10 @@ REASONS: Final[dict[str, Word]] = {
         "The engine's front door refused the request, so no cache was looked at. See the status code at the proxy.",
     ),
     Reason.NO_HANDLE_FROM_DECODE: Word(
-        "Decode gave no claim ticket",
+        "Answer brought no claim ticket",
         "no handle from decode",
-        "The previous answer came back without a handle, the claim ticket for the kept blocks. "
-        "Streamed answers lack it in current vLLM.",
+        "The previous answer came without the claim ticket (handle) for its kept memory, so the next turn could not "
+        "ask for it. Streamed answers lack it in current vLLM.",
     ),
     Reason.FEATURE_OFF_PREFILL: Word(
         "Switched off on prefill",
@@ -169,21 +171,23 @@ SUSPICIONS: Final[dict[str, Word]] = {
     Suspicion.KV_MISMATCH: Word(
         "Reused memory of other text",
         "kv mismatch",
-        "Blocks were reused for a prompt they were not computed from. The engine checks positions, not tokens: "
-        "the answer may be wrong although it reports success.",
+        "Memory was reused for a prompt that it was not made of: the answer may rest on another text, although the "
+        "model server reports success. It looks at where in a prompt memory belongs, not at which text it is of "
+        "(engines check a block's position, not its tokens).",
     ),
     Suspicion.READ_AFTER_RELEASE: Word(
         "Read after release",
         "read after release",
-        "Blocks were read after the decode worker had given them back: they may already have held other text.",
+        "Memory was read after the decode worker had given it back: it may already have been of another text.",
     ),
     Suspicion.STALE_HANDLE: Word(
-        "Old claim ticket", "stale handle", "The handle was used after the hold behind it had ended."
+        "Old claim ticket", "stale handle", "The claim ticket (handle) was used after its memory was let go."
     ),
     Suspicion.DUPLICATE_HANDLE: Word(
         "Claim ticket used twice",
         "duplicate handle",
-        "The same handle was given to more than one request; the later one may have read released blocks.",
+        "The same claim ticket (handle) was given to more than one request; the later one may have read memory that "
+        "was let go.",
     ),
     Suspicion.ANSWERED_AFTER_FAILED_LOAD: Word(
         "Answered after a failed load",
@@ -193,50 +197,52 @@ SUSPICIONS: Final[dict[str, Word]] = {
 }
 
 FATES: Final[dict[str, Word]] = {
-    Fate.READ: Word("Fetched by the next turn", "read", "A later turn read the kept blocks: the hold paid off."),
+    Fate.READ: Word("Fetched by the next turn", "read", "A later turn read the kept memory: keeping it paid off."),
     Fate.NOTIFIED: Word(
         "Released early",
         "notified",
-        "The next turn did not need the blocks (it had them, or too little was missing) and let them go.",
+        "The next turn did not need the kept memory (it had it, or too little was missing) and let it go.",
     ),
-    Fate.HELD: Word("Still held", "held", "The blocks are kept; nobody has asked for them yet."),
+    Fate.HELD: Word("Still held", "held", "The memory is kept; nobody has asked for it yet."),
     Fate.NOT_CONTINUED: Word(
         "Nobody came back",
         "ttl",
-        "No later turn of the session has come, so the blocks were let go at their time limit. "
+        "No later turn of the session has come, so the memory was let go at its time limit. "
         "This is normal: every session has a last turn.",
     ),
     Fate.TOO_LATE: Word(
         "Let go before the next turn",
         "ttl",
-        "The next turn came after the time limit, when the blocks were gone: "
-        "with a longer decoder_kv_blocks_ttl it could have fetched them back.",
+        "The next turn came after the time limit, when the memory was gone: "
+        "with a longer decoder_kv_blocks_ttl it could have fetched it back.",
     ),
     Fate.NOT_ASKED: Word(
         "Next turn did not ask",
         "ttl",
-        "A later turn came in time and did not fetch the blocks, so they were kept until their time limit: "
+        "A later turn came in time and did not fetch the memory, so it was kept until its time limit: "
         "the reason of that turn says why.",
     ),
     Fate.NO_SESSION: Word(
         "No session to come back to",
         "ttl",
-        "The turn named no session, so no later turn could ask for its blocks: "
-        "they were kept until their time limit for nothing.",
+        "The turn named no session, so no later turn could ask for its memory: "
+        "it was kept until its time limit for nothing.",
     ),
     Fate.TTL: Word(
         "Let go at the time limit",
         "ttl",
-        "The blocks were let go at their time limit. Whether a later turn came is not known: "
+        "The memory was let go at its time limit. Whether a later turn came is not known: "
         "the turn that left them is not in the store.",
     ),
     Fate.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
-    Fate.HOLDER_LOST: Word("Decode worker gone", "holder lost", "The worker that kept the blocks went away."),
-    Fate.ABORTED: Word("Broken off", "aborted", "The hold was given up because its request was aborted."),
-    Fate.UNKNOWN: Word("Unknown", "unknown", "The blocks were released, and how was not seen."),
+    Fate.HOLDER_LOST: Word("Decode worker gone", "holder lost", "The worker that kept the memory went away."),
+    Fate.ABORTED: Word("Broken off", "aborted", "It was given up because its request was aborted."),
+    Fate.UNKNOWN: Word("Unknown", "unknown", "The memory was let go, and how was not seen."),
 }
 """What became of the blocks a turn left. The engine's word is the hold's outcome; ``ttl`` has several meanings."""
 NO_HOLD: Final = "Nothing kept"
+ALL_NEW: Final = "All new text"
+"""How a turn reused that had nothing to reuse."""
 
 STATUSES: Final[dict[str, Word]] = {
     Status.OK: Word("Answered", "ok", "The turn was answered."),
@@ -280,8 +286,12 @@ INPUT: Final[dict[str, Word]] = {
 """What reading a prompt is made of, in the order in which it happens."""
 
 SOURCES: Final[dict[str, Word]] = {
-    TokenSource.LOCAL_HIT: Word("Already there", "local hit", "Found in the prefill worker's own cache."),
-    TokenSource.FETCHED: Word("Fetched back", "fetched", "Read back from the decode worker."),
+    TokenSource.LOCAL_HIT: Word(
+        "Own memory", "local hit", "Found in the own memory of the server that reads prompts (prefill worker's cache)."
+    ),
+    TokenSource.FETCHED: Word(
+        "Fetched back", "fetched", "Read back from the memory of the server that writes answers (decode worker)."
+    ),
     TokenSource.EXTERNAL: Word("From another store", "external", "Loaded from a separate KV cache store."),
     TokenSource.RECOMPUTED: Word(
         "Computed again", "recomputed", "Had been computed in this session before: wasted work."
@@ -312,7 +322,7 @@ class Known(StrEnum):
 
 KNOWN: Final[dict[str, str]] = {
     Known.MEASURED: "Measured: counted or timed where it happened.",
-    Known.INFERRED: "Inferred: told from what came before and after it. Its true value may be lower.",
+    Known.INFERRED: "Not timed itself: told by what came before and after it (inferred). It may really be less.",
     Known.ESTIMATED: "Estimated from measured ones: it lies in the given range nine times in ten.",
 }
 

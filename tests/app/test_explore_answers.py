@@ -9,17 +9,20 @@ import pytest
 
 from tests.app.pages import MAIN
 from tests.measures.test_verdict import S, figures
-from turnscope.measures.verdict import RULES, Owner, Verdict
+from turnscope.measures.verdict import Verdict
 from turnscope.model import Figures
-from turnscope_app import advice, answers, cards
+from turnscope_app import advice, answers, cards, part_charts
+from turnscope_app.advice import Owner
 
 
 def test_every_verdict_has_its_words_its_owner_and_a_page() -> None:
     assert set(advice.ADVICE) == set(Verdict)
-    assert set(advice.OWNERS) == set(Owner) == {rule.owner for rule in RULES}
+    every = [action for said in advice.ADVICE.values() for action in said.actions]
+    assert set(advice.OWNERS) == set(Owner) == {action.owner for action in every}
     for said in advice.ADVICE.values():
         assert said.title[0].isupper()
-        assert said.step.endswith(".")
+        assert all(action.said.endswith(".") for action in said.actions)
+        assert len({action.owner for action in said.actions}) == len(said.actions) > 0
         assert said.why(figures()).endswith(".")
         assert MAIN.with_name("views").joinpath(f"{said.page}.py").exists()
 
@@ -55,6 +58,7 @@ def test_how_much_was_read_twice_is_said_as_far_as_it_is_known(
     assert answers.repeated(known).startswith(said)
 
 
+_TOOK = "That took 20 % of the agents' working time"
 _UNKNOWN = "What that cost is unknown: no engine was measured often enough."
 _MEANWHILE = "That made no session longer: something else took longer meanwhile."
 
@@ -67,11 +71,16 @@ _MEANWHILE = "That made no session longer: something else took longer meanwhile.
         (0, 0, 0, _MEANWHILE),
         (0, 0, 1, _UNKNOWN),
         (0, None, 0, _MEANWHILE),
-        (20, None, 0, "That took 10 % of session time; how much of it fetching would have saved is unknown."),
-        (20, 0, 0, "That took 10 % of session time, and fetching it back would have taken no less."),
-        (20, 10, 0, "That took 10 % of session time, and fetching it back would have saved 50 % of that."),
-        (20, 10, 1, "That took 10 % of session time, and fetching it back would have saved 50 % of that."),
-        (1, 1, 0, "That took under 1 % of session time, and fetching it back would have saved 100 % of that."),
+        (
+            20,
+            None,
+            0,
+            f"{_TOOK}; how much of it fetching would have saved is unknown.",
+        ),
+        (20, 0, 0, f"{_TOOK}, and fetching it back would have taken no less."),
+        (20, 10, 0, f"{_TOOK}, and fetching it back would have saved 50 % of that."),
+        (20, 10, 1, f"{_TOOK}, and fetching it back would have saved 50 % of that."),
+        (1, 1, 0, "That took 1 % of the agents' working time, and fetching it back would have saved 100 % of that."),
     ],
 )
 def test_what_reading_twice_cost_is_said_as_far_as_it_is_known(
@@ -104,8 +113,8 @@ def test_no_combination_of_what_is_known_reads_like_a_form() -> None:
 def test_what_reuse_gives_at_best_is_told_with_its_range_and_what_is_assumed() -> None:
     best = figures(fetched_ns=4 * S, fetched_low_ns=0, fetched_high_ns=6 * S, assumed=True)
     assert answers.ceiling(best) == (
-        "**At best, more reuse makes sessions 2 % shorter** (4 % of the time in which nobody waits for a person): 4.00 "
-        "s in all, between nothing and 6.00 s, partly assuming what a fetch takes."
+        "**Fetching all of that back would save about 4 % of the agents' working time** (estimated: nine times in ten "
+        "between nothing and 6 %): 4.0 s in all, or 2 % of all session time, partly assuming what a fetch takes."
     )
     assert answers.ceiling(figures()).startswith("**More reuse cannot make sessions shorter**")
 
@@ -114,6 +123,26 @@ def test_where_time_goes_that_no_reuse_shortens_is_said_with_a_no() -> None:
     assert answers.reuse_answer(figures()).why.endswith("goes into writing the answer, which no reuse shortens.")
     reading = figures(input_processing_ns=90 * S)
     assert "no reuse" not in answers.reuse_answer(reading).why
+
+
+def test_what_is_measured_and_what_is_inferred_by_what_is_said_in_plain_words() -> None:
+    assert answers.measured(figures()) is None
+    told = figures(inferred_ns=50 * S, user_wait_ns=50 * S, user_wait_inferred_ns=50 * S)
+    said, why = answers.measured(told) or ("", "")
+    assert said.startswith("All of this time was clocked. For 25 % of it")
+    assert "a person's message" in why
+    assert "in one piece" not in why
+    whole = answers.measured(figures(inferred_ns=10 * S, generation_inferred_ns=10 * S))
+    assert whole is not None
+    assert "answers that came in one piece" in whole[1]
+
+
+def test_the_parts_of_a_bar_its_cards_and_its_sentence_are_the_same_and_sum_to_100() -> None:
+    thirds = figures(wall_ns=3 * S, user_wait_ns=S, generation_ns=S, input_processing_ns=S)
+    shown = [int(card.value.removesuffix(" %")) for card in cards.parts(thirds).values()]
+    assert sorted(shown) == [33, 33, 34]
+    assert shown == [int(said.removesuffix(" %")) for said in part_charts.parts_frame(thirds)["said"]]
+    assert all(f"{share} % " in answers.time(thirds) for share in shown)
 
 
 def test_what_did_not_change_is_neither_good_nor_bad() -> None:

@@ -200,7 +200,7 @@ def test_the_vocabulary_lists_every_word_the_frequent_first() -> None:
         "**Partly there, partly fetched**  \n`mixed`",
         "3\N{NO-BREAK SPACE}(75\N{NO-BREAK SPACE}%)",
     ]
-    assert frame.iloc[1, 0] == "**Already there**  \n`local_hit`"
+    assert frame.iloc[1, 0] == "**Own memory**  \n`local_hit`"
     assert len(frame) == len(words.PATHS)
 
 
@@ -264,7 +264,7 @@ def test_computed_tokens_are_split_only_where_there_is_evidence(tmp_path: Path) 
         [1, "Fetched back", 40, False],
         [1, "Computed again", 10, False],
         [1, "New text", 50, False],
-        [2, "Already there", 30, True],
+        [2, "Own memory", 30, True],
         [2, "Computed", 70, True],
     ]
 
@@ -335,7 +335,7 @@ def test_the_story_of_a_turn_adds_up() -> None:
         )
     )  # fmt: skip
     assert told == (
-        "Of the prompt's 1,250 tokens, 128 were already in the prefill worker's cache, 896 were fetched back from the "
+        "Of the prompt's 1,250 tokens, 128 were in the prefill worker's own memory, 896 were fetched back from the "
         "decode worker (786.4 kB in 12.0 ms) and 226 were computed (6 of them had been computed before)."
     )
 
@@ -347,7 +347,7 @@ def test_the_story_says_when_nothing_was_measured() -> None:
 
 def test_the_story_says_how_a_turn_ended_and_what_was_kept() -> None:
     assert stories.ending(_row(status="error", stage="prefill")) == "The turn ended with an error (at: prefill)."
-    assert stories.kept(_row()).startswith("No blocks were kept")
+    assert stories.kept(_row()).startswith("No memory was kept")
 
 
 def test_where_a_request_diverges_is_told_with_its_evidence() -> None:
@@ -377,25 +377,25 @@ def _kept(fate: str, **changes: Any) -> str:
 
 def test_a_hold_that_nobody_came_back_for_is_said_to_be_normal() -> None:
     assert _kept("not_continued") == (
-        "Blocks of 952 tokens were kept on the decode worker for 30.00 s. No later turn of the session has come, so "
-        "the blocks were let go at their time limit. This is normal: every session has a last turn."
+        "Memory of 952 tokens was kept on the decode worker for 30.00 s. No later turn of the session has come, so "
+        "the memory was let go at its time limit. This is normal: every session has a last turn."
     )
 
 
 def test_a_hold_that_ended_before_the_next_turn_says_by_how_much() -> None:
     assert _kept("too_late", hold_pause_ns=42 * SECOND).endswith(
         "The next turn came after 42.00 s, 12.00 s too late: with a longer decoder_kv_blocks_ttl it could have fetched "
-        "them back."
+        "it back."
     )
     assert _kept("too_late", hold_pause_ns=42 * SECOND, hold_held_ns=None).endswith(words.FATES["too_late"].story)
 
 
 def test_a_hold_that_the_next_turn_did_not_ask_for_says_so() -> None:
-    assert "came after 2.00 s, in time, and did not fetch them" in _kept("not_asked", hold_pause_ns=2 * SECOND)
+    assert "came after 2.00 s, in time, and did not fetch it" in _kept("not_asked", hold_pause_ns=2 * SECOND)
 
 
 def test_a_hold_that_is_still_kept_or_was_not_reported_says_so() -> None:
-    assert _kept("held").endswith("are still kept on the decode worker for the next turn.")
+    assert _kept("held").endswith("is still kept on the decode worker for the next turn.")
     assert "has not been reported" in stories.kept(_row(left_hold_id="h"))
 
 
@@ -422,7 +422,7 @@ def test_an_unknown_word_does_not_break_a_story() -> None:
         reason="brand_new", status="odd", suspicions=["odd"], left_hold_id="h", hold_seen=True, hold_outcome="odd"
     )
     assert "brand_new" in " ".join(stories.whole(odd))
-    assert stories.warning(odd) == "odd."
+    assert stories.warning(odd).startswith("odd. Suspected:")
 
 
 def test_the_turn_told_first_is_the_one_to_look_at() -> None:

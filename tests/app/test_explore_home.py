@@ -79,18 +79,64 @@ def test_the_answer_is_three_sentences_computed_from_data(tmp_path: Path, monkey
     assert [m.value for m in at.markdown[:3]] == [
         "40.00 s of session time: **50 % waiting for tools**, 30 % writing the answer, 20 % reading the prompt.",
         "**9 % of the input was read again** although it had been read before (180 tokens, recomputed). That took 5 % "
-        "of session time, and fetching it back would have saved 50 % of that.",
-        "**At best, more reuse makes sessions 2 % shorter**: 1.00 s in all, between 500.0 ms and 2.00 s.",
+        "of the agents' working time, and fetching it back would have saved 50 % of that.",
+        "**Fetching all of that back would save about 2 % of the agents' working time** (estimated: nine times in ten "
+        "between 1 % and 5 %): 1.0 s in all.",
     ]
 
 
 def test_the_verdict_names_its_owner_and_the_next_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = said(opened("home", filled(tmp_path, session(1, 0, suspicious_turns=1)), monkeypatch))
-    assert "**1. Some answers may be wrong** :blue-badge[for the serving team]" in text
-    assert "**2. Tools are where the time goes** :orange-badge[for the tools' owners]" in text
-    assert "*Make the slowest tools faster, or let them run at the same time.*" in text
-    assert "1 turn may have a **wrong answer**." in text
-    assert ":orange-badge[Perhaps] It would save up to 5 %" in text
+    assert "**1. Some answers may be wrong.**" in text
+    assert ":blue-badge[for those who run the model servers] Read the evidence of one of them." in text
+    assert "**2. Tools are where the time goes.**" in text
+    assert ":orange-badge[for the tools' owners] Make the slowest tools faster." in text
+    assert ":violet-badge[for the application's team] Let tools that do not need each other run" in text
+    assert "1 turn may have a **wrong answer**.  \n:blue-badge[for those who run the model servers]" in text
+    assert ":orange-badge[Perhaps] It would save about 2 % of the agents' working time" in text
+
+
+def test_what_reuse_would_save_is_one_number_on_one_base_wherever_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gain = Ceiling(
+        free_ns=3 * SECOND,
+        fetched_ns=2 * SECOND,
+        fetched_low_ns=SECOND,
+        fetched_high_ns=3 * SECOND,
+        judged_turns=5,
+        transfer="measured",
+    )
+    waited = session(1, 0, wall_ns=40 * SECOND, user_wait_ns=20 * SECOND, ceiling=gain)
+    at = opened("home", filled(tmp_path, waited), monkeypatch)
+    text = said(at)
+    assert cards(at)["Could be saved, about"] == "10 %"
+    assert text.count("about 10 % of the agents' working time") == 3
+    assert text.count("nine times in ten between 5 % and 15 %") == 3
+    assert text.count("5 % of all session time") == 1
+
+
+def test_the_engines_of_doubtful_answers_are_named_and_reuse_waits_for_their_explanation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gain = Ceiling(free_ns=SECOND, fetched_ns=SECOND, fetched_low_ns=SECOND, fetched_high_ns=SECOND, judged_turns=5)
+    doubtful = session(1, 0, suspicious_turns=1, turns=0, spans=0, ceiling=gain, failed_turns=1, failed_tasks=2)
+    out = writer(tmp_path)
+    out.add_session(doubtful)
+    out.add_turn(turn(1, session_id="s1", started_ns=NOON - SECOND, ended_ns=NOON, suspicions=["kv_mismatch"]))
+    out.close()
+    text = said(opened("home", tmp_path, monkeypatch))
+    assert "They were served by prefill\\-0 and decode\\-0" in text
+    assert "**2. Reuse would help, once step 1 is explained.**" in text
+    assert "First finish step 1" in text
+    assert "1 turn got **no answer**: failed, cancelled or stuck.  \n:blue-badge[" in text
+    assert "2 tasks **failed**.  \n:violet-badge[for the application's team] Open one" in text
+
+
+def test_sessions_without_an_application_are_accounted_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nameless = session(2, 0, applications=[], spans=0)
+    text = said(opened("home", filled(tmp_path, session(1, 0), nameless), monkeypatch))
+    assert "1 of 2 sessions is in no row: no spans of an agent came" in text
 
 
 def test_every_part_has_a_card_with_what_it_is_and_how_it_is_known(
@@ -109,12 +155,14 @@ def test_without_spans_tools_and_application_are_not_separated_and_it_says_how_t
     inferred = session(1, 0, spans=0, tools=None, tool_wait_inferred_ns=10 * SECOND, inferred_ns=10 * SECOND)
     at = opened("home", filled(tmp_path, inferred), monkeypatch)
     assert cards(at)["Outside the model: tools or application (tool wait, not separated)"] == "50 %"
-    assert "50 % of it is inferred." in at.markdown[0].value
+    known = next(caption for caption in at.caption if "inferred" in caption.value)
+    assert known.value.startswith("All of this time was clocked. For 50 % of it, what it was spent on is told by")
+    assert "a tool's result or a person's message" in known.help
     assert [expander.label for expander in at.expander] == [
         "Tools or application? Four lines of the agent's environment tell them apart"
     ]
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=" in at.code[0].value
-    assert "for the application's or the tools' team" in said(at)
+    assert ":violet-badge[for the application's team] Send the agent's spans here" in said(at)
 
 
 def test_the_period_and_the_application_narrow_the_answer_and_are_in_the_link(

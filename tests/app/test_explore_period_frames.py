@@ -14,6 +14,7 @@ from turnscope.store.retention_queries import slot_begin_s
 from turnscope_app import (
     about_frames,
     columns,
+    doubt,
     period_charts,
     retention_frames,
     reuse_frames,
@@ -133,7 +134,7 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         *("diverged_message", "diverged_role", "diverged_kind", "diverged_chars_before", "diverged_chars"),
         *("diverged_evidence", "late_by_ns", "late_by_error_ns", "held_engine", "held_started_ns", "held_held_ns"),
         *("held_outcome", "held_tokens", "held_late_notices", "held_late_notice_ns", "held_turn_index"),
-        "held_session_id",
+        *("held_session_id", *doubt.READS, "stage"),
     )
     return {**dict.fromkeys(names), "started_ns": NOON, "suspicions": ["kv_mismatch"], **changes}
 
@@ -158,11 +159,42 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         ({"held_late_notices": 2, "held_late_notice_ns": HOUR}, "2 readers' notices came after"),
         ({"suspicions": ["newer_kind"]}, "A newer turnscope knows what it is."),
         ({"mismatch_evidence": "lengths"}, "the prompt is shorter than what was kept for it"),
+        ({"mismatch_evidence": "digests"}, "Proven: the prompt's text is not the one that the memory was made of"),
+        ({"mismatch_evidence": "inferred"}, "Suspected (inferred): an earlier turn had put memory of another text"),
+        ({"suspicions": ["stale_handle"]}, "Suspected: the order of events allows it."),
+        ({"status": "ok"}, "The whole answer."),
+        ({"status": "cancelled"}, "The client went away before the answer was complete."),
+        (
+            {"suspect_tokens": 611, "fetched_tokens": 1_142, "local_hit_tokens": 0},
+            "up to 611 of the prompt's tokens, in what was fetched back from the server that writes answers",
+        ),
+        (
+            {"suspect_tokens": 9, "fetched_tokens": 0, "local_hit_tokens": 16},
+            "up to 9 of the prompt's tokens, in the own memory of the server that reads prompts",
+        ),
+        (
+            {"suspect_tokens": 0, "prompt_tokens": 1_197, "handoff_tokens": 45, "diverged_after": 531},
+            "The prompt was read anew, but the server that writes answers (decode worker) took the prompt's first "
+            "1,152 tokens from its own memory. Up to 621 of them, from position 531 on,",
+        ),
+        ({"suspect_tokens": 0}, "Which memory it is about was not measured."),
     ],
 )
 def test_the_evidence_is_told_in_sentences(row: dict[str, Any], sentence: str) -> None:
     told = " ".join(said for _, said in suspicion_frames.evidence(_suspected(**row)))
     assert sentence in told
+
+
+def test_what_doubt_means_is_said_with_how_sure_it_is_and_how_many_answers_were_given() -> None:
+    said = suspicion_frames.meaning({"turns": 9, "answered": 7, "proven": 4})
+    assert said.startswith("**7 of these answers were given to clients**; the other 2 failed or were broken off")
+    assert "may rest on another text's memory" in said
+    assert "For 4 of the 9 turns it is **proven**" in said
+    assert "for the other 5 **suspected**" in said
+    assert "**What to do:** ask again" in said
+    sure = suspicion_frames.meaning({"turns": 9, "answered": 9, "proven": 9})
+    assert "For all of the 9 turns" in sure
+    assert "the other" not in sure
 
 
 def test_processes_that_fell_silent_are_those_that_say_they_run_and_were_not_heard_of_late() -> None:

@@ -13,6 +13,7 @@ from tests.app.pages import opened, said
 from tests.store.rows import fill, span, turn
 from turnscope.cli import explore
 from turnscope_app import opted, turn_section
+from turnscope_app.zoom import View
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +30,11 @@ def _links(at: AppTest) -> list[str]:
 def test_what_matters_to_a_product_manager_comes_first(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened("session", store, monkeypatch, id="desk-agent")
     assert not at.exception
-    first, step, *_ = [m.value for m in at.markdown]
+    first, _, *steps = [m.value for m in at.markdown]
     assert first.startswith("**It took 1 min 10 s: 69 % of the time it waited for tools")
-    assert "At best reuse would make it 860 ms shorter" in first
-    assert step.startswith("**What to do next, for the serving team:** Check the answers")
+    assert "Reuse would make it about 860 ms shorter" in first
+    assert steps[0].startswith(":violet-badge[for the application's team] Ask again, in a new session")
+    assert steps[1].startswith(":blue-badge[for those who run the model servers] Until it is explained")
     assert at.warning[0].value.startswith("**1 turn may have a wrong answer**")
     assert [s.value for s in at.subheader][:2] == ["What happened when", "The story"]
     assert at.caption[0].value.startswith("application desk 3, agent critic")
@@ -50,6 +52,17 @@ def test_a_line_of_the_story_leads_to_its_turn_and_from_there_to_the_turn_before
     assert "18,704 were computed" in said(at)
     at.button(key="session_previous").click().run()
     assert at.selectbox(key="session_turn").value == 2
+    assert not at.exception
+
+
+def test_the_timelines_buttons_say_which_part_of_it_is_shown(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = opened("session", store, monkeypatch, id="long-runner")
+    for button in ("zoom_in", "zoom_in", "arrow_forward"):
+        at.button(key=f"session_zoom_{button}").click().run()
+    assert at.session_state["session_view"] == ("long-runner 1", View(0.5, 0.75))
+    at.number_input(key="session_page").set_value(2).run()
+    at.button(key="session_zoom_zoom_in").click().run()
+    assert at.session_state["session_view"] == ("long-runner 2", View(0.25, 0.75))
     assert not at.exception
 
 

@@ -15,7 +15,8 @@ from turnscope.measures.verdict import Verdict
 from turnscope.model import Turn
 from turnscope.semconv import NO_OBSTACLE, Reason, SpanKind
 from turnscope.store.whole import Whole
-from turnscope_app import links, session_answer, session_story, text
+from turnscope_app import cards, links, session_answer, session_story, text
+from turnscope_app.advice import Owner
 from turnscope_app.because import CLAUSES, because
 
 
@@ -64,8 +65,8 @@ def test_the_story_tells_what_mattered_in_order_of_time(tmp_path: Path) -> None:
     assert story(whole(tmp_path, agent_session.desk_agent(), "desk-agent")) == [
         "Turn 2 fetched 9,000 tokens back in 72 ms, which saved about 420 ms.",
         "Between turn 2 and turn 3 it waited for tools for 41.20 s.",
-        "Turn 3 recomputed 18,204 tokens because its claim ticket (handle) had expired 12.00 s before; fetching would "
-        "have saved about 860 ms (600 ms to 1.1 s).",
+        "Turn 3 read 18,204 tokens again (recomputed) because its claim ticket (handle) had expired 12.00 s before; "
+        "fetching would have saved about 860 ms (600 ms to 1.1 s).",
         "Turn 4 fetched 18,000 tokens back in 140 ms, which saved about 850 ms.",
         "Turn 6 may have a wrong answer (643 tokens): reused memory of other text (kv mismatch).",
     ]
@@ -77,10 +78,12 @@ def test_many_turns_with_one_obstacle_are_told_together_and_lead_to_the_costlies
     lines, more = session_story.lines(rows, numbers(found), found.segments)
     assert [line.said.split(",")[0] for line in lines] == [
         "196 turns (1",
-        "4 turns (50",
+        "Turns 50",
     ]
     assert (lines[1].turn, more) == (200, 0)
-    assert "recomputed 22,000 tokens because each time its claim ticket (handle) had expired" in lines[1].said
+    assert (
+        "read 22,000 tokens again (recomputed) because each time its claim ticket (handle) had expired" in lines[1].said
+    )
 
 
 def test_a_story_is_short_and_says_how_much_more_there_is(tmp_path: Path) -> None:
@@ -104,13 +107,66 @@ def test_what_computing_cost_is_not_made_up(tmp_path: Path) -> None:
     ]
     said = story(whole(tmp_path, rows, "desk-agent"))
     cause = "the proxy did not pass its claim ticket (handle) on"
-    assert f"Turn 2 recomputed 900 tokens because {cause}; what that cost is not known." in said
+    assert f"Turn 2 read 900 tokens again (recomputed) because {cause}; what that cost is not known." in said
     assert any(line.endswith("how many of them once more is not known.") for line in said)
 
 
 def test_an_obstacle_that_cost_nothing_is_not_told(tmp_path: Path) -> None:
     rows = [*call(1, 0, 2, 0.5, kept=None), *call(2, 4, 6, 0.5, (0, 0, 0, 900), kept=None, reason="handle_not_given")]
     assert not any(line.startswith("Turn 2 ") for line in story(whole(tmp_path, rows, "desk-agent")))
+
+
+def test_a_turn_after_a_cancelled_one_names_it_and_what_reading_again_took(tmp_path: Path) -> None:
+    rows = [
+        turn(1, turn_index=1),
+        turn(2, turn_index=2, status="cancelled", stage="decode", suspicions=["kv_mismatch"], suspect_tokens=611),
+        turn(
+            3,
+            turn_index=3,
+            previous_turn_id=turn(2).turn_id,
+            reason="previous_turn_aborted",
+            recomputed_tokens=1_197,
+            computed_tokens=1_197,
+            ttft_prefill_ns=43 * MS,
+            suspicions=["kv_mismatch"],
+            mismatch_evidence="inferred",
+            suspect_tokens=0,
+            prompt_tokens=1_197,
+            handoff_tokens=45,
+            decode_computed_tokens=0,
+            diverged_after=531,
+        ),
+    ]
+    said = story(whole(tmp_path, rows, "s1"))
+    assert "Turn 2 may have a wrong answer (611 tokens): reused memory of other text (kv mismatch)." in said
+    assert "Turn 2 was broken off: the client went away, at decode." in said
+    assert (
+        "Turn 3 read 1,197 tokens again (recomputed) because turn 2 was cancelled and left nothing to fetch; reading "
+        "its whole prompt took 43 ms." in said
+    )
+    assert (
+        "Turn 3 may have a wrong answer: reused memory of other text (kv mismatch), by the server that writes answers "
+        "(decode worker) from its own memory." in said
+    )
+
+
+def test_up_to_ten_turns_of_one_line_are_all_named(tmp_path: Path) -> None:
+    ten = [turn(n, turn_index=n, status="error") for n in range(1, 11)]
+    (said,) = story(whole(tmp_path / "ten", ten, "s1"))
+    assert said == "Turns 1, 2, 3, 4, 5, 6, 7, 8, 9 and 10 each ended with an error."
+    (said,) = story(whole(tmp_path / "more", [*ten, turn(11, turn_index=11, status="error")], "s1"))
+    assert said == "11 turns (1, 2, 3 and 8 more) each ended with an error."
+
+
+def test_tokens_computed_again_at_an_unknown_cost_are_said_and_nothing_is_spared_of_them(tmp_path: Path) -> None:
+    rows = [turn(1), turn(2, reason="previous_turn_aborted", recomputed_tokens=1_197, recompute_ns=None)]
+    summary = whole(tmp_path, rows, "s1").summary
+    assert session_answer.ceiling(summary) == (
+        "What reuse could still spare is not known: 1,197 tokens were computed again, and no engine was measured often "
+        "enough to tell what that cost."
+    )
+    card = next(card for card in cards.session(summary, whole(tmp_path, rows, "s1").turns) if "spare" in card.label)
+    assert card.value == "not measured"
 
 
 def test_a_fetch_that_lost_time_says_so(tmp_path: Path) -> None:
@@ -148,16 +204,17 @@ def test_the_answer_names_the_three_largest_parts(tmp_path: Path) -> None:
 def test_the_ceiling_has_its_range_and_what_it_rests_on(tmp_path: Path) -> None:
     summary = whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary
     assert session_answer.ceiling(summary) == (
-        "At best reuse would make it 860 ms shorter (1 % of its time; nine times in ten between 600 ms and 1.1 s): had "
-        "what was computed again (18,204 tokens) been fetched back instead, by what fetching took on these engines."
+        "Reuse would make it about 860 ms shorter (1 % of its working time; estimated: nine times in ten between 600 "
+        "ms and 1.1 s), had what was computed again (18,204 tokens) been fetched back instead, by what fetching took "
+        "on these engines."
     )
 
 
 @pytest.mark.parametrize(
     ("rows", "begins"),
     [
-        ([span(1, kind="tool")], "Whether reuse would help is not known: none of its model calls passed"),
-        ([turn(1)], "Whether reuse would help is not known: 1 turn of 1 tell neither"),
+        ([span(1, kind="tool")], "What reuse could still spare is not known: none of its model calls passed"),
+        ([turn(1)], "What reuse could still spare is not known: of 1 turn nobody can tell what was computed"),
         (call(1, 0, 2, 0.5, session="s1"), "Reuse would not help: nothing was computed twice."),
         (
             call(1, 0, 2, 0.5, (0, 0, 500, 0), session="s1", recompute_high_ns=MS, recompute_ns=MS, recompute_low_ns=0),
@@ -172,7 +229,7 @@ def test_the_ceiling_says_when_reuse_would_not_help_or_nobody_knows(rows: Rows, 
 def test_what_is_inferred_or_unknown_is_said(tmp_path: Path) -> None:
     assert session_answer.doubts(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary) == []
     inferred, *_ = session_answer.doubts(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)
-    assert inferred.startswith("Of its time over 99 % is inferred")
+    assert inferred.startswith("All of this time was clocked. For over 99 % of it")
     (dark, between) = session_answer.doubts(whole(tmp_path / "3", [turn(1), turn(9)], "s1").summary)
     assert "whose first word nobody timed" in dark
     assert "it takes the proxy's hook, or the agent's spans" in between
@@ -186,14 +243,14 @@ def test_a_session_too_large_to_be_taken_apart_says_so_and_nothing_that_is_not_k
     found = whole(tmp_path, rows, "desk-agent")
     assert (found.summary.too_large, found.activities, found.turns.num_rows) == (True, [], 6)
     assert session_answer.answer(found.summary) == "It took 1 min 10 s, and is too large to be taken apart."
-    assert session_answer.ceiling(found.summary) == "Whether reuse would help is not known."
+    assert session_answer.ceiling(found.summary) == (
+        "What reuse could still spare is not known, since it was not taken apart."
+    )
     (doubt,) = session_answer.doubts(found.summary)
     assert f"more than the {len(rows) - 20} that are taken apart at once" in doubt
-    step = session_answer.next_step(found.summary)
-    assert (step.owner, step.said[:45]) == (
-        "for the application's team",
-        "Give every run of the agent a session of its ",
-    )
+    (step,) = session_answer.next_steps(found.summary)
+    assert step.owner is Owner.APPLICATION
+    assert step.said.startswith("Give every run of the agent a session of its own")
 
 
 def test_tools_and_application_are_said_to_be_separated_only_by_the_agents_spans(tmp_path: Path) -> None:
@@ -207,15 +264,16 @@ def test_every_verdict_on_a_session_has_a_next_step() -> None:
 
 
 def test_the_next_step_has_an_owner(tmp_path: Path) -> None:
-    wrong = session_answer.next_step(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
-    assert (wrong.owner, wrong.said[:36]) == ("for the serving team", "Check the answers named below before")
+    ask, switch = session_answer.next_steps(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
+    assert (ask.owner, ask.said[:28]) == (Owner.APPLICATION, "Ask again, in a new session,")
+    assert switch.owner is Owner.SERVING
+    assert switch.said.endswith("off on the engines of this session (decode-0 and prefill-0).")
     lost = call(1, 0, 2, 1.5, (0, 0, 18_000, 50), kept=None, reason="handle_not_given")
-    step = session_answer.next_step(whole(tmp_path / "2", lost, "desk-agent").summary)
+    (step,) = session_answer.next_steps(whole(tmp_path / "2", lost, "desk-agent").summary)
     assert step.said.startswith("Remove what is in the way of reuse. The proxy had seen a handle")
     tools = [ran(1, SpanKind.TOOL, 0, 60, tool_name="x")]
-    assert (
-        session_answer.next_step(whole(tmp_path / "3", [*tools], "desk-agent").summary).owner == "for the tools' owners"
-    )
+    first, *_ = session_answer.next_steps(whole(tmp_path / "3", [*tools], "desk-agent").summary)
+    assert first.owner is Owner.TOOLS
 
 
 # --- numbers and links ----------------------------------------------------------------------------

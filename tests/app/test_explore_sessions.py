@@ -85,7 +85,7 @@ _FIRST_IS_FIRST = {
     "Slowest task",
     "Slowest first token",
     "Most turns",
-    "Most saved by reuse at best",
+    "Most that reuse would save",
     "Most prompt tokens",
     "Most tokens computed again",
     "Most tokens fetched back",

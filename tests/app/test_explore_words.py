@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from enum import StrEnum
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from turnscope.semconv import DIVERGENCES, Divergence, HoldOutcome, Part, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
@@ -46,6 +49,12 @@ def test_every_word_names_its_value_in_metrics_and_traces(table: dict[str, words
 def test_every_fate_names_the_holds_outcome_in_metrics_and_traces() -> None:
     for fate, word in words.FATES.items():
         assert word.value == fate or (word.value == HoldOutcome.TTL and fate not in set(HoldOutcome))
+
+
+def test_no_plain_word_is_an_engines_own_word() -> None:
+    tables = (words.PATHS, words.REASONS, words.SUSPICIONS, words.FATES, words.SOURCES, words.PARTS, words.INPUT)
+    plain = [word.plain.lower().split() for table in tables for word in table.values()]
+    assert not {"kv", "blocks", "block", "hold", "handle", "cache", "inferred"} & set(itertools.chain(*plain))
 
 
 def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:
@@ -92,6 +101,20 @@ def test_a_share_is_0_or_100_percent_only_of_none_or_all() -> None:
     assert (text.share(1, 10_000), text.share(0, 10_000)) == ("under 1 %", "0 %")
     assert (text.share(9_999, 10_000), text.share(10_000, 10_000)) == ("over 99 %", "100 %")
     assert text.part(1_250, 2_500) == "1,250\N{NO-BREAK SPACE}(50\N{NO-BREAK SPACE}%)"
+
+
+@given(st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), min_size=1, max_size=8))
+def test_shares_of_a_whole_sum_to_100_and_none_is_off_by_a_whole_percent(parts: dict[int, int]) -> None:
+    said = text.shares(parts)
+    whole = sum(parts.values())
+    if not whole:
+        assert set(said.values()) == {"not measured"}
+        return
+    ends = {"under 1 %": "0 %", "over 99 %": "100 %"}
+    shown = {key: int(ends.get(value, value).removesuffix(" %")) for key, value in said.items()}
+    assert sum(shown.values()) == 100
+    assert all(abs(shown[key] - 100 * part / whole) < 1 for key, part in parts.items())
+    assert all((said[key] == "0 %") == (part == 0) for key, part in parts.items())
 
 
 def test_times_are_utc_and_absurd_ones_say_so() -> None:

@@ -63,8 +63,8 @@ def test_it_tells_the_same_story_as_the_page(page: Page) -> None:
     said = " ".join(page.said.split())
     for sentence in (
         "It took 1 min 10 s: 69 % of the time it waited for tools",
-        "At best reuse would make it 860 ms shorter",
-        "Turn 3 recomputed 18,204 tokens because its claim ticket (handle) had expired 12.00 s before",
+        "Reuse would make it about 860 ms shorter",
+        "Turn 3 read 18,204 tokens again (recomputed) because its claim ticket (handle) had expired 12.00 s before",
         "Answers that may be wrong: 1",
         "What to do next, for the serving team:",
         "6 turns.",

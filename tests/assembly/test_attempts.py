@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgspec
@@ -47,6 +48,65 @@ def retried(pair: Pair, *, same_handle: bool, named: bool) -> list[Event]:
     ]
     second: dict[str, Any] = {"given": given, "fetched": 1199} if same_handle else {}
     return [*failed, *pair.turn("2", at_ms=5400, prompt=1250, attempt={"number": 2}, **second)]
+
+
+def fed_in_each_order(events: list[Event], settled: list[Event]) -> list[Run]:
+    """``settled`` at 0 s and ``events`` over the next four, and the other way round; each order of ``events``."""
+    runs = []
+    for order in itertools.permutations(events):
+        for first in (True, False):
+            run, moved = Run(), 0 if first else 500
+            for number, event in enumerate(order):
+                run.feed(settled if first and number == 0 else [], at_ms=0)
+                run.feed([event], at_ms=moved + 900 * number)
+            runs.append(run.feed([] if first else settled, at_ms=4000).wait(100))
+    return runs
+
+
+def unnamed(pair: Pair, number: int, *, given: Handle | None = None) -> Event:
+    """A prefill of turn 2 that was given up; its answer told nothing of P's request."""
+    assert pair.proxy is not None
+    body = Attempt(
+        proxy_turn_id="t2",
+        number=number,
+        final=False,
+        session_id="s",
+        handle_given=given,
+        prefill_status=503,
+        outcome="error",
+        error_stage="prefill",
+        started_wall_ns=EPOCH_NS + 5000 * MS,
+        prefill_start_ns=number * MS,
+    )
+    return pair.proxy.say(body, 5010 * number)
+
+
+def given_up(pair: Pair, at_ms: int = 5000) -> tuple[Event, Event]:
+    """The first one's request on P, and its read of what turn 1 left."""
+    given = pair.handle("1", 1199)
+    leg = request("pA", prompt=1250, finish_reason="error", handle_in=given, added_mono_ns=at_ms * MS)
+    body = read(Direction.REVERSE_FETCH, local="pA", remote=("d", "d1"), bytes=75 * BLOCK_BYTES)
+    return pair.p.say(leg, at_ms + 200), pair.pw.say(body, at_ms + 100)
+
+
+def test_what_an_attempt_moved_for_nothing_is_counted_whichever_attempt_comes_first() -> None:
+    pair = Pair()
+    events = [*given_up(pair), unnamed(pair, 1, given=pair.handle("1", 1199)), unnamed(pair, 3)]
+    runs = fed_in_each_order(events, pair.start())
+    assert {run.count("wasted_bytes_total") for run in runs} == {75 * BLOCK_BYTES}
+
+
+def test_an_attempt_that_was_given_up_is_never_taken_for_the_turn_before_the_next() -> None:
+    pair = Pair()
+    settled = pair.turn("2", at_ms=5400, prompt=1250, handle_seen=False, attempt={"number": 2})
+    settled += [*pair.start(), *pair.turn("1")]
+    settled += pair.turn("3", at_ms=9000, prompt=1600, given=pair.handle("2", 1449))
+    settled = [e for e in settled if not (isinstance(e.body, Request) and e.body.request_id in ("p2", "d2"))]
+    events = [given_up(pair, 5500)[0], unnamed(pair, 1, given=pair.handle("1", 1199))]
+    runs = fed_in_each_order(events, settled)
+    of_turns = [{key: n for key, n in run.counters().items() if "events" not in key[0]} for run in runs]
+    assert [counted for counted in of_turns if counted != of_turns[0]] == []
+    assert runs[0].count("turn_gap_seconds") > 0
 
 
 def test_a_retry_is_one_turn_and_the_handle_went_with_the_first_attempt() -> None:

@@ -9,7 +9,7 @@ from tests.assembly.hosts import apart, conversation
 from tests.assembly.run import Run
 from tests.builders import MS, SECOND, D, P, Pair, read
 from turnscope.measures.findings import findings
-from turnscope.model import Event, ExporterStatus, SystemStatus
+from turnscope.model import Event, ExporterStatus, Request, SystemStatus
 from turnscope.semconv import Direction, TransferState
 
 SHORT = msgspec.structs.replace(D, hold_ttl_ns=60 * SECOND)
@@ -126,3 +126,13 @@ def test_without_a_read_it_counts_from_when_the_request_was_scheduled_else_from_
 def test_a_turn_that_brought_no_handle_is_late_for_nothing() -> None:
     turn = Run().feed(conversation(Pair(), 1)).wait().turns()["p0"]
     assert (turn.late_by_ns, turn.late_by_error_ns) == (None, None)
+
+
+def test_a_hold_that_is_heard_of_after_its_user_was_counted_tells_how_late_that_came() -> None:
+    pair = Pair()
+    turn = pair.turn("2", at_ms=5000, prompt=1250, given=pair.handle("1", 1199))
+    run = Run().feed([e for e in turn if isinstance(e.body, Request) and e.emitter == pair.p.emitter]).wait(100)
+    assert run.turns()["p2"].late_by_ns is None
+    run.feed([pair.held("d1", 1199, LEFT_MS)], at_ms=110_000).wait(4.9)
+    assert run.turns()["p2"].late_by_ns is None
+    assert run.wait(0.2).turns()["p2"].late_by_ns is not None

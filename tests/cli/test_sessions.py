@@ -241,10 +241,8 @@ def test_first_tokens_stand_beside_completed_tasks(store: Path) -> None:
 def test_show_tells_the_parts_the_ceiling_the_tasks_and_the_turns(store: Path) -> None:
     text = words(run(show, "chat-lost", "--store", str(store)))
     assert "# Input processing 900 ms 90%" in text
-    assert (
-        "At best reuse would make it 700 ms shorter (70% of its time; nine times in ten between 400 ms and 850 ms)"
-        in text
-    )
+    assert "Reuse would make it about 700 ms shorter (70% of its working time; estimated: nine times in" in text
+    assert "nine times in ten between 400 ms and 850 ms), had what was computed again" in text
     assert "Had it cost nothing:" in text
     assert "if fetching takes what it took in the published reference: not measured here yet" in text
     assert "1 completed 900 ms 1.00 s" in text
@@ -255,7 +253,7 @@ def test_a_session_that_waits_for_tools_says_so_beside_the_ceiling() -> None:
     session = summarise("s", [turn("l", 0, 1000, **RECOMPUTED)], [span("x", SpanKind.TOOL, 1000, 11_000)])
     assert session is not None
     first, *_, last = ceiling_sentences(session.summary)
-    assert first.startswith("At best reuse would make it 700 ms shorter (6% of its time;")
+    assert first.startswith("Reuse would make it about 700 ms shorter (6% of its working time;")
     assert last == "Most of the time it waited for tools (91%), which no reuse can shorten."
 
 
@@ -348,7 +346,7 @@ def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
     monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
     shown = words(run(show, "spans-only", "--store", str(store)))
     assert "It has 1 turns and spans, more than the 0 that are taken apart at once" in shown
-    assert "Whether reuse would help is not known, since it was not taken apart." in shown
+    assert "What reuse could still spare is not known, since it was not taken apart." in shown
     listed = json.loads(run(sessions, "--store", str(store), "--json", "--text", "spans-only"))["sessions"]
     assert [(one["too_large"], one["unknown_ns"]) for one in listed] == [(True, 700 * MS)]
 

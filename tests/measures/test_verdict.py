@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnscope.measures.verdict import RULES, Kind, Owner, Reuse, Verdict, judge, largest, reuse, separated
+from turnscope.measures.verdict import RULES, Kind, Reuse, Verdict, judge, largest, reuse, separated
 from turnscope.model import Figures
 from turnscope.semconv import Part
 
@@ -39,30 +39,28 @@ def said(**changes: Any) -> list[Verdict]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "verdict", "owner"),
+    ("changes", "verdict"),
     [
-        ({}, Verdict.WRITING_ANSWERS, Owner.MODEL),
-        ({"sessions": 0}, Verdict.NOTHING_SEEN, Owner.UNKNOWN),
-        ({"user_wait_ns": 200 * S}, Verdict.NOTHING_TIMED, Owner.UNKNOWN),
-        ({"suspicious_turns": 1}, Verdict.ANSWERS_IN_DOUBT, Owner.SERVING),
-        ({"failed_turns": 2}, Verdict.NOT_ANSWERED, Owner.SERVING),
-        ({"unknown_ns": 50 * S}, Verdict.MOSTLY_UNKNOWN, Owner.UNKNOWN),
-        ({"unknown_ns": 49 * S, "generation_ns": 11 * S}, Verdict.LARGEST_UNKNOWN, Owner.UNKNOWN),
-        ({"fetched_low_ns": 3 * S, "fetched_high_ns": 9 * S}, Verdict.REUSE_WOULD_HELP, Owner.SERVING),
-        ({"tool_wait_ns": 70 * S}, Verdict.TOOLS, Owner.TOOLS),
+        ({}, Verdict.WRITING_ANSWERS),
+        ({"sessions": 0}, Verdict.NOTHING_SEEN),
+        ({"user_wait_ns": 200 * S}, Verdict.NOTHING_TIMED),
+        ({"suspicious_turns": 1}, Verdict.ANSWERS_IN_DOUBT),
+        ({"failed_turns": 2}, Verdict.NOT_ANSWERED),
+        ({"unknown_ns": 50 * S}, Verdict.MOSTLY_UNKNOWN),
+        ({"unknown_ns": 49 * S, "generation_ns": 11 * S}, Verdict.LARGEST_UNKNOWN),
+        ({"fetched_low_ns": 3 * S, "fetched_high_ns": 9 * S}, Verdict.REUSE_WOULD_HELP),
+        ({"tool_wait_ns": 70 * S}, Verdict.TOOLS),
         (
             {"tool_wait_ns": 70 * S, "tool_wait_inferred_ns": 70 * S},
             Verdict.OUTSIDE_THE_MODEL,
-            Owner.TOOLS_OR_APPLICATION,
         ),
-        ({"application_work_ns": 70 * S}, Verdict.APPLICATION, Owner.APPLICATION),
-        ({"input_processing_ns": 70 * S}, Verdict.READING_PROMPTS, Owner.SERVING),
-        ({"input_processing_ns": 70 * S, "input_queue_ns": 31 * S}, Verdict.WAITING_FOR_ENGINES, Owner.SERVING),
+        ({"application_work_ns": 70 * S}, Verdict.APPLICATION),
+        ({"input_processing_ns": 70 * S}, Verdict.READING_PROMPTS),
+        ({"input_processing_ns": 70 * S, "input_queue_ns": 31 * S}, Verdict.WAITING_FOR_ENGINES),
     ],
 )
-def test_the_most_urgent_comes_first_with_its_owner(changes: dict[str, Any], verdict: Verdict, owner: Owner) -> None:
-    first = judge(figures(**changes))[0]
-    assert (first.verdict, first.owner) == (verdict, owner)
+def test_the_most_urgent_comes_first(changes: dict[str, Any], verdict: Verdict) -> None:
+    assert judge(figures(**changes))[0].verdict is verdict
 
 
 def test_a_doubtful_answer_does_not_hide_where_the_time_goes() -> None:

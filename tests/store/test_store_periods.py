@@ -164,6 +164,16 @@ def _retention(reader: StoreReader, scope: Scope, step_ns: int, newest_ns: int, 
     return [row for row in rows if row["what"] == what]
 
 
+def test_what_followed_a_turn_is_worked_out_anew_when_something_new_is_stored(tmp_path: Path) -> None:
+    with _reader(tmp_path, _kept(1, 0, 10), _held(1, 10, 60, "ttl")) as reader:
+        assert _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.GAPS) == []
+        fill(tmp_path, _kept(2, 30, 40))
+        (whole, *_) = _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.GAPS)
+        assert (whole["turns"], whole["median_ns"]) == (1, 20 * SECOND)
+        (kept,) = _retention(reader, EVERY, HOUR, NOON + HOUR, retention_queries.FATES)
+        assert kept["fate"] == "not_asked"
+
+
 def test_pauses_are_told_by_what_filled_them_and_held_against_the_limit(tmp_path: Path) -> None:
     rows = (
         _kept(1, 0, 10, tool_calls=1, last_role="user"),
@@ -336,7 +346,7 @@ def test_a_suspicion_comes_with_what_the_turn_reused_and_what_was_before_it(tmp_
     rows = (
         turn(1, left_hold_id="a" * 32),
         turn(2, previous_turn_id=f"{1:032x}", used_hold_id="a" * 32, suspicions=["kv_mismatch"], diverged_before=64),
-        turn(3, suspicions=["stale_handle", "duplicate_handle"], status="error"),
+        turn(3, suspicions=["stale_handle", "duplicate_handle"], status="error", mismatch_evidence="digests"),
         turn(4, status="error"),
         hold(1, hold_id="a" * 32, turn_id=f"{1:032x}", tokens=50, outcome="read"),
     )
@@ -352,6 +362,7 @@ def test_a_suspicion_comes_with_what_the_turn_reused_and_what_was_before_it(tmp_
     assert ([row["turn_index"] for row in stale], stales) == ([3], 1)
     every, *kinds = counted
     assert (every["kind"], every["turns"], every["judged"], every["sessions"], every["failed"]) == (None, 2, 4, 1, 2)
+    assert (every["answered"], every["proven"]) == (1, 1)
     assert {row["kind"]: row["turns"] for row in kinds} == {"kv_mismatch": 1, "stale_handle": 1, "duplicate_handle": 1}
 
 

@@ -19,6 +19,7 @@ from turnscope.semconv import Evidence, Part
 from turnscope.store.fates import Fate
 from turnscope.store.whole import Whole
 from turnscope_app import colours, columns, fields, session_answer, session_story, stories, text, timeline, words
+from turnscope_app.advice import OWNERS
 from turnscope_app.columns import Column, Kind
 from turnscope_app.report import drawing
 
@@ -72,7 +73,7 @@ def build(whole: Whole, now_ns: int) -> str:
             head=session_answer.head(summary),
             answer=session_answer.answer(summary),
             ceiling=session_answer.ceiling(summary),
-            step=session_answer.next_step(summary),
+            steps=[(OWNERS[owner][0], said) for owner, said in session_answer.next_steps(summary)],
             doubts=session_answer.doubts(summary),
             separated=session_answer.separated(summary),
             separates=session_answer.SEPARATES,

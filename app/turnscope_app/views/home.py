@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope.measures.verdict import judge, separated
+from turnscope.measures.verdict import separated
 from turnscope.model import SESSION_ADVICE
 from turnscope_app import (
     advice,
@@ -16,6 +16,7 @@ from turnscope_app import (
     frames,
     pages,
     part_charts,
+    period_data,
     periods,
     tables,
     text,
@@ -62,8 +63,12 @@ st.caption(
 )
 
 with st.container(border=True, key="home_answer"):
-    for sentence in (answers.time(figures), answers.repeated(figures), answers.ceiling(figures)):
-        st.markdown(sentence)
+    st.markdown(answers.time(figures))
+    st.markdown(answers.repeated(figures))
+    st.markdown(answers.ceiling(figures), help=answers.WORKING)
+    known = answers.measured(figures)
+    if known is not None:
+        st.caption(known[0], help=known[1])
 parts = part_charts.parts_frame(figures)
 if not parts.empty:
     st.altair_chart(part_charts.parts(parts), key="home_parts")
@@ -73,28 +78,33 @@ if figures.tool_wait_ns and not separated(figures):
         st.code(controls.SPANS, language="bash")
         st.caption("Any OpenTelemetry instrumentation of the agent sends its spans there; no content is kept.")
 
-verdicts = judge(figures)
-left, right = st.columns(2)
+doubted = period_data.doubted_engines(store, period) if figures.suspicious_turns else []
+left, right = st.columns([3, 2])
 with left, st.container(border=True, height="stretch", key="home_verdict"):
     st.subheader("What to do next", anchor=False)
-    for number, rule in enumerate(verdicts):
-        said, (owner, colour) = advice.ADVICE[rule.verdict], advice.OWNERS[rule.owner]
-        st.markdown(f"**{number + 1}. {said.title}** :{colour}-badge[{owner}]")
-        st.markdown(f"{said.why(figures)} *{said.step}*")
-        st.page_link(f"views/{said.page}.py", label="Begin there", icon=":material/arrow_forward:")
-with right, st.container(border=True, height="stretch", key="home_reuse"):
-    answer = answers.reuse_answer(figures)
-    st.subheader("Would reuse help?", anchor=False)
-    st.markdown(f":{answer.colour}-badge[{answer.short}] {answer.why}")
-    tables.cards(cards.reuse(figures), page="home_reuse")
-
-needed = advice.warnings(figures)
-if needed:
-    st.subheader("Needs someone", anchor=False)
-    for warning in needed:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/warning: {warning.said}", width="content")
-            st.page_link(pages.SESSIONS, label="Show them", query_params={"sessions_check": warning.check})
+    for number, step in enumerate(advice.plan(figures, doubted), 1):
+        st.markdown(f"**{number}. {step.title}.** {text.escaped(step.why)}")
+        for action in step.actions:
+            st.markdown(controls.owned(action))
+        st.page_link(f"views/{step.page}.py", label="Begin there", icon=":material/arrow_forward:")
+with right:
+    with st.container(border=True, key="home_reuse"):
+        answer = answers.reuse_answer(figures)
+        st.subheader("Would reuse help?", anchor=False)
+        st.markdown(f":{answer.colour}-badge[{answer.short}] {answer.why}", help=answers.WORKING)
+        tables.cards(cards.reuse(figures), page="home_reuse")
+    needed = advice.warnings(figures)
+    if needed:
+        with st.container(border=True, height="stretch", key="home_needed"):
+            st.subheader("Needs someone", anchor=False)
+            for warning in needed:
+                st.markdown(f":material/warning: {warning.said}  \n{controls.owned(warning.action)}")
+                st.page_link(
+                    pages.SESSIONS,
+                    label="Show them",
+                    icon=":material/arrow_forward:",
+                    query_params={"sessions_check": warning.check},
+                )
 
 sessions = data.telling(store, period)
 if sessions:
@@ -137,6 +147,12 @@ if len(course) > 1:
 found = data.by_application(store, period)
 if found:
     st.subheader("By application", anchor=False)
+    nameless = figures.sessions - figures.spanned_sessions
+    if nameless and application is None:
+        st.caption(
+            f"{nameless:,} of {text.sessions(figures.sessions)} {'is' if nameless == 1 else 'are'} in no row: no spans "
+            "of an agent came, and only those name its application (`OTEL_SERVICE_NAME`)."
+        )
     st.dataframe(
         frames.applications(found),
         column_config=tables.config(columns.APPLICATIONS, pinned=("application",)),

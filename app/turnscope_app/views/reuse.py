@@ -25,7 +25,8 @@ if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
     "An agent sends its whole conversation again with every turn. What the model server still has of it need not be "
-    "computed again: it is **already there**, or **fetched back** from the decode worker that kept it."
+    "computed again: it is in the prefill worker's **own memory**, or **fetched back** from the decode worker that "
+    "kept it."
 )
 narrowed = narrowing.bar(store, totals, page="reuse")
 balance, *by_engine = period_data.balance(store, narrowed.asked).to_pylist()

@@ -77,7 +77,6 @@ if whole is None:
 
 # --- the answer -----------------------------------------------------------------------------------------
 summary = whole.summary
-step = session_answer.next_step(summary)
 st.caption(text.escaped(session_answer.head(summary)))
 st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
 if summary.suspicious_turns:
@@ -86,7 +85,9 @@ if summary.suspicious_turns:
         "the story below says which and why.",
         icon=":material/warning:",
     )
-st.markdown(f"**What to do next, {step.owner}:** {step.said}")
+st.markdown("**What to do next**")
+for action in session_answer.next_steps(summary):
+    st.markdown(controls.owned(action))
 figures = of_session(summary)
 frame = part_charts.parts_frame(figures)
 if not frame.empty:

@@ -20,6 +20,8 @@ counts = period_data.suspicion_counts(store, narrowed.asked).to_pylist()
 if not counts[0]["judged"]:
     controls.nothing_here()
 tables.cards(suspicion_frames.counted(counts), page="suspicions")
+if counts[0]["turns"]:
+    st.markdown(suspicion_frames.meaning(counts[0]))
 st.caption(suspicion_frames.apart(counts[0]))
 if not counts[0]["turns"]:
     st.success("No answer of this period is suspected.", icon=":material/check_circle:")

@@ -20,13 +20,14 @@ from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
 from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import EXPIRED, HELD, LATE, Holds
+from turnscope.assembly.joining import TURN, Joining
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.lives import ENGINE, HOLD, Lives
-from turnscope.assembly.matching import Matching, NoMatch
+from turnscope.assembly.matching import Matching
 from turnscope.assembly.settings import SECOND, AssemblySettings
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.sources import EmitterState, Idle
-from turnscope.assembly.state import State, TurnState
+from turnscope.assembly.state import State
 from turnscope.assembly.stuck import Standstill
 from turnscope.assembly.suspicions import Suspicions
 from turnscope.assembly.taint import Taint
@@ -51,9 +52,9 @@ from turnscope.model import (
 from turnscope.model import Fabric as Look
 from turnscope.semconv import HoldKind
 
-TURN: Final = "turn"
 EMITTER: Final = "emitter"
 FABRIC: Final = "fabric"
+SETTLE: Final = "settle"
 PRUNE_NS: Final = 60 * SECOND
 
 
@@ -106,6 +107,7 @@ class Assembler:
         )
         self._agenda = Agenda()
         self._push = self._agenda.push
+        self._joining = Joining(state, self._turns, self._matching, self._closing, self._agenda)
         self._lives = Lives(settings, self._engines, self._holds, self._handles, self._agenda)
         for turn in state.turns.values():
             self._push(turn.due_ns, TURN, turn.turn_id)
@@ -143,6 +145,8 @@ class Assembler:
             self._look_for_idle(emitter, idle, arrival_ns)
         else:
             self._apply(event, emitter, arrival_ns)
+        if self._closing.unsettled:
+            self._push(arrival_ns + self._settings.grace_ns, SETTLE, "")
 
     def feed_spans(self, spans: list[AgentSpan], arrival_ns: int) -> None:
         """Take spans of agents, as their senders told them, that arrived at ``arrival_ns``."""
@@ -203,6 +207,7 @@ class Assembler:
         self._turns.apply(turn, event, arrival_ns)
         if isinstance(event.body, Attempt):
             self._closing.dirty |= self._settler.attempt(turn, event.body, arrival_ns)
+            self._matching.seeks(turn)
         news = isinstance(event.body, Stuck) and self._standstill.said(turn, event, event.body)
         self._turns.reopen(turn)
         if not turn.counted:
@@ -252,36 +257,6 @@ class Assembler:
         delay = arrival_ns - event.mono_ns - (emitter.delay_ns or 0)
         return delay > self._settings.memory_ns
 
-    def _look_at_turn(self, turn: TurnState, now_ns: int) -> None:
-        if self._turns.awaited(turn, now_ns):
-            self._push(turn.due_ns, TURN, turn.turn_id)
-            return
-        self._closing.settle()
-        prefill = self._matching.prefill_of(turn)
-        if prefill is not None:
-            self._closing.dirty |= self._matching.hand_over(turn, prefill)
-            self._joined(turn, prefill, now_ns)
-            return
-        match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
-        if isinstance(match, TurnState):
-            self._closing.dirty |= self._matching.merge(turn, match)
-            self._joined(turn, match, now_ns)
-        elif match is NoMatch.AMBIGUOUS:
-            self._closing.drop_attempt(turn)
-        else:
-            self._closing.close_turn(turn)
-        self._closing.settle()
-
-    def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        self._closing.withdraw(turn, target.turn_id)
-        kept.keep_joined(self._state, turn)
-        if target.counted:
-            target.late = True
-            self._turns.put(target)
-        else:
-            target.last_ns = max(target.last_ns, turn.last_ns)
-            self._push(self._turns.schedule(target, now_ns), TURN, target.turn_id)
-
     # --- holds ----------------------------------------------------------------------------------------
     def _hold(self, event: Event, body: Hold, engine: str, unique: str, emitter: EmitterState, arrival_ns: int) -> None:
         if body.phase == EXPIRED:
@@ -317,7 +292,7 @@ class Assembler:
             if kind == TURN:
                 turn = self._state.turns.get(key)
                 if turn is not None and turn.due_ns <= due_ns:
-                    self._look_at_turn(turn, due_ns)
+                    self._joining.look_at(turn, due_ns)
                 elif turn is not None:
                     self._push(turn.due_ns, TURN, key)
             elif kind == HOLD:
@@ -332,6 +307,8 @@ class Assembler:
                 if key in self._state.emitters:
                     self._emitters.give_up(key, due_ns)
                 self._push(self._emitters.next_due_ns(key), EMITTER, key)
+            elif kind == SETTLE:
+                self._closing.settle()
             elif kind == FABRIC:
                 self._closing.dirty |= self._fabric.due(key, due_ns)
                 self._closing.settle()
@@ -355,6 +332,7 @@ class Assembler:
             del state.counted[key]
         self._engines.prune(old)
         self._settler.prune(state.now_ns)
+        self._matching.prune()
         self._digests.prune(state.now_ns)
         self._taint.prune()
         self._handles.prune(old)

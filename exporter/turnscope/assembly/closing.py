@@ -33,8 +33,8 @@ from turnscope.semconv import Status
 class Closing:
     """What changed waits in ``dirty`` until ``settle``; closing looks at settled state only.
 
-    Settling happens when something is due and when a fact is late, never by a mere tick: so revisions are the same
-    however often ``tick`` is called, and at replay.
+    Settling happens when something is due, when a fact is late, and no later than the grace after a change; never by a
+    mere tick: so revisions are the same however often ``tick`` is called, and at replay.
     """
 
     def __init__(
@@ -72,9 +72,14 @@ class Closing:
         self.dirty_holds: set[str] = set()
 
     # --- settling -------------------------------------------------------------------------------------
+    @property
+    def unsettled(self) -> bool:
+        """Whether something waits."""
+        return bool(self.dirty or self.dirty_holds)
+
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
-        if not self.dirty and not self.dirty_holds:
+        if not self.unsettled:
             return
         again: set[str] = set()
         while self.dirty:

@@ -29,10 +29,38 @@ class Matching:
         self._state = state
         self._turns = turns
         self._settler = settler
+        self._seeking: dict[str, set[str]] = {}
+        """By session, else client request: attempts that were open and had no leg when they came."""
+        self.prune()
+
+    def prune(self) -> None:
+        """Forget attempts that have a leg by now, or are counted."""
+        self._seeking = {}
+        for turn in self._state.turns.values():
+            self.seeks(turn)
 
     def needed(self, turn: TurnState) -> bool:
         """Whether this is an attempt that no engine's identity joins to a leg."""
         return turn.attempt is not None and turn.prefill is None and turn.prefill_request_id is None
+
+    def seeks(self, turn: TurnState) -> None:
+        """Note an attempt that no engine's identity joins to a leg."""
+        if turn.attempt is not None and self.needed(turn):
+            self._seeking.setdefault(_group(turn.attempt), set()).add(turn.turn_id)
+
+    def earlier(self, turn: TurnState) -> list[TurnState]:
+        """Open attempts that have no leg yet, of the same session or client request, and began no later than it."""
+        session = self._settler.session(turn.turn_id)
+        groups = {_group(turn.attempt) if turn.attempt is not None else "", session[0] if session is not None else ""}
+        found = []
+        for group in groups & self._seeking.keys():
+            known = [
+                t for t in map(self._state.turns.get, self._seeking.pop(group)) if t is not None and self.needed(t)
+            ]
+            for other in known:
+                self.seeks(other)
+            found += [t for t in known if t is not turn and started_ns(t) <= started_ns(turn)]
+        return sorted(found, key=lambda t: (started_ns(t), t.turn_id))
 
     def find(self, turn: TurnState) -> TurnState | NoMatch:
         """The turn whose leg the attempt was."""
@@ -105,6 +133,10 @@ class Matching:
         refs = sorted(self._state.proxy_turns[attempt.proxy_turn_id].attempts.items())
         turns = [turn for turn in (self._turns.get(ref.turn_id) for _, ref in refs) if turn is not None]
         return [t.turn_id for t in turns if self.needed(t) and t.attempt is not None and like(t.attempt)]
+
+
+def _group(attempt: Attempt) -> str:
+    return attempt.session_id or attempt.proxy_turn_id
 
 
 def _free(turn: TurnState) -> bool:

@@ -1,4 +1,4 @@
-"""What a period's figures say should be done next, and whose it is: a table of rules, each with its evidence."""
+"""What a period's figures say should be done next: a table of rules, each with its evidence."""
 
 from __future__ import annotations
 
@@ -15,17 +15,6 @@ DARK: Final = 0.5
 """Of the working time: with more of it unknown, nothing else that is said of it holds."""
 FAILING: Final = 0.05
 """Of the turns: more that are not answered come before any slowness."""
-
-
-class Owner(StrEnum):
-    """Whose next step it is."""
-
-    APPLICATION = "application"
-    SERVING = "serving"
-    MODEL = "model"
-    TOOLS = "tools"
-    TOOLS_OR_APPLICATION = "tools or application"
-    UNKNOWN = "unknown"
 
 
 class Reuse(StrEnum):
@@ -69,10 +58,9 @@ class Kind(StrEnum):
 
 
 class Rule(NamedTuple):
-    """When a verdict is given, and whose it is."""
+    """When a verdict is given."""
 
     verdict: Verdict
-    owner: Owner
     kind: Kind
     holds: Callable[[Figures], bool]
 
@@ -123,24 +111,23 @@ def separated(figures: Figures) -> bool:
 
 
 RULES: Final = (
-    Rule(Verdict.NOTHING_SEEN, Owner.UNKNOWN, Kind.BLIND, lambda f: f.sessions == 0),
-    Rule(Verdict.ANSWERS_IN_DOUBT, Owner.SERVING, Kind.TROUBLE, lambda f: f.suspicious_turns > 0),
-    Rule(Verdict.NOT_ANSWERED, Owner.SERVING, Kind.TROUBLE, lambda f: 0 < FAILING * f.turns <= f.failed_turns),
-    Rule(Verdict.NOTHING_TIMED, Owner.UNKNOWN, Kind.BLIND, lambda f: working_ns(f) <= 0),
-    Rule(Verdict.MOSTLY_UNKNOWN, Owner.UNKNOWN, Kind.BLIND, lambda f: share(f.unknown_ns, f) >= DARK),
-    Rule(Verdict.REUSE_WOULD_HELP, Owner.SERVING, Kind.GAIN, lambda f: reuse(f) is Reuse.WOULD),
-    Rule(Verdict.TOOLS, Owner.TOOLS, Kind.WHERE, lambda f: largest(f) is Part.TOOL_WAIT and separated(f)),
-    Rule(Verdict.OUTSIDE_THE_MODEL, Owner.TOOLS_OR_APPLICATION, Kind.WHERE, lambda f: largest(f) is Part.TOOL_WAIT),
-    Rule(Verdict.APPLICATION, Owner.APPLICATION, Kind.WHERE, lambda f: largest(f) is Part.APPLICATION_WORK),
+    Rule(Verdict.NOTHING_SEEN, Kind.BLIND, lambda f: f.sessions == 0),
+    Rule(Verdict.ANSWERS_IN_DOUBT, Kind.TROUBLE, lambda f: f.suspicious_turns > 0),
+    Rule(Verdict.NOT_ANSWERED, Kind.TROUBLE, lambda f: 0 < FAILING * f.turns <= f.failed_turns),
+    Rule(Verdict.NOTHING_TIMED, Kind.BLIND, lambda f: working_ns(f) <= 0),
+    Rule(Verdict.MOSTLY_UNKNOWN, Kind.BLIND, lambda f: share(f.unknown_ns, f) >= DARK),
+    Rule(Verdict.REUSE_WOULD_HELP, Kind.GAIN, lambda f: reuse(f) is Reuse.WOULD),
+    Rule(Verdict.TOOLS, Kind.WHERE, lambda f: largest(f) is Part.TOOL_WAIT and separated(f)),
+    Rule(Verdict.OUTSIDE_THE_MODEL, Kind.WHERE, lambda f: largest(f) is Part.TOOL_WAIT),
+    Rule(Verdict.APPLICATION, Kind.WHERE, lambda f: largest(f) is Part.APPLICATION_WORK),
     Rule(
         Verdict.WAITING_FOR_ENGINES,
-        Owner.SERVING,
         Kind.WHERE,
         lambda f: largest(f) is Part.INPUT_PROCESSING and waits_for_engines(f),
     ),
-    Rule(Verdict.READING_PROMPTS, Owner.SERVING, Kind.WHERE, lambda f: largest(f) is Part.INPUT_PROCESSING),
-    Rule(Verdict.WRITING_ANSWERS, Owner.MODEL, Kind.WHERE, lambda f: largest(f) is Part.GENERATION),
-    Rule(Verdict.LARGEST_UNKNOWN, Owner.UNKNOWN, Kind.WHERE, lambda f: largest(f) is Part.UNKNOWN),
+    Rule(Verdict.READING_PROMPTS, Kind.WHERE, lambda f: largest(f) is Part.INPUT_PROCESSING),
+    Rule(Verdict.WRITING_ANSWERS, Kind.WHERE, lambda f: largest(f) is Part.GENERATION),
+    Rule(Verdict.LARGEST_UNKNOWN, Kind.WHERE, lambda f: largest(f) is Part.UNKNOWN),
 )
 """In the order of urgency."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -86,7 +85,7 @@ def read_leg_request(path: str, body: Any) -> LegRequest | None:
 
 def _read(body: bytes | str, kind: type[_T]) -> _T | None:
     try:
-        return surrogates.reading(partial(msgspec.json.decode, type=kind))(body)
+        return surrogates.reading(msgspec.json.Decoder(kind).decode)(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 

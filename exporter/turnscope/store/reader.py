@@ -14,9 +14,10 @@ from turnscope.model import AgentSpan, Figures, Period, SessionSummary, Turn
 from turnscope.store import manifest, overview, queries, session_queries, sql, totals
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
+from turnscope.store.followed import FOLLOWED, followed
 from turnscope.store.manifest import File
 from turnscope.store.queries import Params, Sources
-from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
+from turnscope.store.schema import HOLDS, SESSIONS, TABLES, TURNS, Table, to_arrow
 from turnscope.store.scope import Scope
 from turnscope.store.session_queries import Latency, Size, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
@@ -50,6 +51,8 @@ class StoreReader:
         self._connection = sql.connect(memory=MEMORY, threads=2)
         self._again: dict[str, tuple[list[str], pa.Table]] = {}
         """By table: its files, and the keys that they have several rows of. Files never change."""
+        self._followed: tuple[tuple[list[str], list[str]], pa.Table] | None = None
+        """The relation ``FOLLOWED``, and the files of turns and holds that it is made of."""
         try:
             self._files.register(self._connection)
             for table in TABLES.values():
@@ -248,17 +251,8 @@ class StoreReader:
         for attempt in range(_TRIES):
             files = {name: [self._files.address(f.path) for f in listed if f.table == name] for name in TABLES}
             text, params = query(queries.sources(files, fresh=fresh is not None))
-            named = {f"{name}_files": addresses for name, addresses in files.items() if f"${name}_files" in text}
-            params = {**params, **(extra or {}), **named}
-            cursor = self._connection.cursor()
-            if fresh is not None:
-                cursor.register(queries.FRESH, fresh)
             try:
-                for table in TABLES.values():
-                    if f"again_{table.name}" in text:
-                        cursor.register(f"again_{table.name}", self._repeated(cursor, table, files[table.name], fresh))
-                answer: pa.Table = cursor.sql(text, params=params).to_arrow_table()
-                return answer
+                return self._answer(text, {**params, **(extra or {})}, files, fresh)
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
                 raise  # a mistake in the query, not in the store
             except (duckdb.Error, OSError) as error:
@@ -269,9 +263,32 @@ class StoreReader:
                         "a backup, or remove it and let turnscope serve start a new one"
                     ) from error
                 listed = again
-            finally:
-                cursor.close()
         raise AssertionError("unreachable")
+
+    def _answer(self, text: str, params: Params, files: dict[str, list[str]], fresh: pa.Table | None) -> pa.Table:
+        """Answer from these files, with the relations that the text names."""
+        named = {f"{name}_files": addresses for name, addresses in files.items() if f"${name}_files" in text}
+        cursor = self._connection.cursor()
+        try:
+            if fresh is not None:
+                cursor.register(queries.FRESH, fresh)
+            for table in TABLES.values():
+                if f"again_{table.name}" in text:
+                    cursor.register(f"again_{table.name}", self._repeated(cursor, table, files[table.name], fresh))
+            if FOLLOWED in text:
+                cursor.register(FOLLOWED, self._followed_turns(files))
+            answer: pa.Table = cursor.sql(text, params={**params, **named}).to_arrow_table()
+            return answer
+        finally:
+            cursor.close()
+
+    def _followed_turns(self, files: dict[str, list[str]]) -> pa.Table:
+        """The relation ``FOLLOWED``: about 75 bytes of memory a turn, for as long as there is nothing new."""
+        of = files[TURNS.name], files[HOLDS.name]
+        if self._followed is None or self._followed[0] != of:
+            self._followed = None
+            self._followed = of, self._answer(followed(queries.sources(files)), {}, files, None)
+        return self._followed[1]
 
     def _repeated(self, cursor: Any, table: Table, files: list[str], fresh: pa.Table | None) -> pa.Table:
         """What ``sql.newest`` wants to be told of ``table``."""

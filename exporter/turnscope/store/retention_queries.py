@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from turnscope.semconv import HoldKind, Part, Status
-from turnscope.store.fates import PAUSE_NEEDS, fate, pauses
+from turnscope.semconv import Part
+from turnscope.store.fates import fate
+from turnscope.store.followed import FOLLOWED, TOOL, USER
 from turnscope.store.queries import Params, Sources
-from turnscope.store.schema import HOLDS, SESSIONS, TURNS
+from turnscope.store.schema import SESSIONS
 from turnscope.store.scope import Scope
 from turnscope.store.sql import newest
 
@@ -16,14 +17,12 @@ GAPS: Final = "gaps"
 FATES: Final = "fates"
 COURSE: Final = "course"
 
-_ASKED: Final = "CASE WHEN finish_reason = 'tool_calls' THEN true ELSE tool_calls > 0 END"
 _FILLED: Final = f"""CASE
-        WHEN fine AND asked AND brings = 'tool' THEN '{Part.TOOL_WAIT}'
-        WHEN fine AND NOT asked AND brings = 'user' THEN '{Part.USER_WAIT}' ELSE '{Part.UNKNOWN}' END"""
+        WHEN fine AND asked AND brings = {TOOL} THEN '{Part.TOOL_WAIT}'
+        WHEN fine AND NOT asked AND brings = {USER} THEN '{Part.USER_WAIT}' ELSE '{Part.UNKNOWN}' END"""
 """What filled a pause: inferred, as in ``measures.waits``, from what the turn asked for and the next one brings."""
 _SLOT: Final = "floor(4 * log2(greatest(pause_ns, 1000000) / 1e9))::BIGINT"
-_HELD: Final = "coalesce(held_ns, hold_ended_ns - hold_started_ns)"
-_UNTIL: Final = f"coalesce({_HELD}, least(ttl_ns, $newest_ns - hold_started_ns), 0)"
+_UNTIL: Final = "coalesce(lasted_ns, least(ttl_ns, $newest_ns - hold_started_ns), 0)"
 
 
 def slot_begin_s(slot: int) -> float:
@@ -45,17 +44,15 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
     What is not known to have ended is kept until its time limit, and ``newest_ns`` at the latest.
     """
     params: Params = {"step_ns": step_ns, "newest_ns": newest_ns}
-    own, turn, hold, reaching = ["true"], ["true"], [f"kind = '{HoldKind.HOLD}'"], [f"kind = '{HoldKind.HOLD}'"]
-    among = newest(TURNS, src.turns, f"{PAUSE_NEEDS}, model, status, last_role, tool_calls, finish_reason")
+    turn, hold, reaching = ["pause_ns IS NOT NULL"], ["held"], ["held"]
     if scope.since_ns is not None:
         params["since_ns"] = scope.since_ns
-        turn.append("started_ns >= $since_ns")
+        turn.append("began_ns >= $since_ns")
         hold.append("hold_started_ns >= $since_ns")
         reaching.append(f"hold_started_ns + {_UNTIL} >= $since_ns")
-        own.append("coalesce(ended_ns, started_ns) >= $since_ns")
     if scope.until_ns is not None:
         params["until_ns"] = scope.until_ns
-        turn.append("started_ns < $until_ns")
+        turn.append("began_ns < $until_ns")
         hold.append("hold_started_ns < $until_ns")
         reaching.append("hold_started_ns < $until_ns")
     if scope.model is not None:
@@ -69,28 +66,17 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
         for tests in (turn, hold, reaching):
             tests.append(f"session_key IN {of}")
     shown = "step * $step_ns <= $newest_ns" + (" AND (step + 1) * $step_ns > $since_ns" if scope.since_ns else "")
-    held = newest(HOLDS, src.holds, "hold_id, kind, started_ns, ended_ns, held_ns, ttl_ns, outcome, tokens, bytes")
     return (
-        f"""WITH turned AS (
-    SELECT {PAUSE_NEEDS}, started_ns AS began_ns, model, last_role, status = '{Status.OK}' AS fine, {_ASKED} AS asked
-    FROM {among} WHERE {" AND ".join(own)}),
-left_behind AS (
-    SELECT hash(hold_id) AS hold_key, true AS hold_id, kind, started_ns AS hold_started_ns, ended_ns AS hold_ended_ns,
-        held_ns, ttl_ns, outcome, tokens, bytes FROM {held}),
-followed AS (
-    SELECT * FROM {pauses("turned", "turned", "last_role", ", model, fine, asked, began_ns")}),
-joined AS MATERIALIZED (
-    SELECT f.* EXCLUDE (hold_key, began_ns), f.hold_key AS left_key, f.began_ns AS started_ns, h.*
-    FROM followed f FULL JOIN left_behind h USING (hold_key)),
-gaps AS (
-    SELECT {_FILLED} AS filled, {_SLOT} AS slot, pause_ns, ttl_ns, left_key IS NOT NULL AS kept
-    FROM joined WHERE pause_ns IS NOT NULL AND {" AND ".join(turn)}),
+        f"""WITH gaps AS (
+    SELECT {_FILLED} AS filled, {_SLOT} AS slot, pause_ns, ttl_ns, "left"
+    FROM {FOLLOWED} WHERE {" AND ".join(turn)}),
 kept AS (
-    SELECT hold_id, outcome, held_ns, hold_ended_ns AS ended_ns, hold_started_ns AS started_ns, ttl_ns, tokens, bytes,
-        left_key AS hold_key, session_key, pause_ns, {_HELD} AS lasted_ns FROM joined WHERE {" AND ".join(hold)}),
+    SELECT held AS hold_id, outcome, lasted_ns AS held_ns, NULL::BIGINT AS ended_ns, hold_started_ns AS started_ns,
+        ttl_ns, tokens, bytes, nullif("left", false) AS hold_key, session_key, pause_ns, lasted_ns
+    FROM {FOLLOWED} WHERE {" AND ".join(hold)}),
 reaching AS MATERIALIZED (
     SELECT hold_started_ns, hold_started_ns + greatest(0, {_UNTIL}) AS hold_ended_ns,
-        coalesce(outcome, 'held') AS outcome, tokens, bytes FROM joined WHERE {" AND ".join(reaching)}),
+        coalesce(outcome, 'held') AS outcome, tokens, bytes FROM {FOLLOWED} WHERE {" AND ".join(reaching)}),
 {_COURSE}
 SELECT '{GAPS}' AS what, filled, slot, {_COUNTED} FROM gaps GROUP BY filled, slot
 UNION ALL BY NAME SELECT '{GAPS}' AS what, filled, {_COUNTED}, {_SPREAD} FROM gaps GROUP BY filled
@@ -107,8 +93,8 @@ ORDER BY what, filled NULLS FIRST, slot NULLS FIRST, holds DESC, fate, at_ns, ou
 
 
 _COUNTED: Final = """count(*) AS turns, count_if(coalesce(pause_ns <= ttl_ns, false))::BIGINT AS in_time,
-    count_if(coalesce(pause_ns > ttl_ns, false))::BIGINT AS too_late, count_if(NOT kept)::BIGINT AS not_kept,
-    count_if(kept AND ttl_ns IS NULL)::BIGINT AS no_limit"""
+    count_if(coalesce(pause_ns > ttl_ns, false))::BIGINT AS too_late, count_if(NOT "left")::BIGINT AS not_kept,
+    count_if("left" AND ttl_ns IS NULL)::BIGINT AS no_limit"""
 _SPREAD: Final = """quantile_disc(pause_ns, [0.5, 0.95])[1] AS median_ns,
     quantile_disc(pause_ns, [0.5, 0.95])[2] AS p95_ns, min(ttl_ns) AS ttl_low_ns, max(ttl_ns) AS ttl_high_ns"""
 """Both quantiles of one pass."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from turnscope.semconv import ContinuityEvidence, Status
+from turnscope.semconv import ContinuityEvidence, MismatchEvidence, Status
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import HOLDS, TURNS
 from turnscope.store.scope import Scope, turns
@@ -13,8 +13,9 @@ from turnscope.store.sql import newest_of_few
 _NEEDS: Final = (
     "turn_id, session_id, turn_index, previous_turn_id, started_ns, ended_ns, model, prefill_engine, decode_engine, "
     "path, reason, status, suspicions, mismatch_evidence, suspect_tokens, prompt_tokens, fetched_tokens, "
-    "local_hit_tokens, diverged_after, diverged_before, diverged_message, diverged_role, diverged_kind, "
-    "diverged_chars_before, diverged_chars, diverged_evidence, used_hold_id, late_by_ns, late_by_error_ns"
+    "local_hit_tokens, handoff_tokens, decode_computed_tokens, diverged_after, diverged_before, diverged_message, "
+    "diverged_role, diverged_kind, diverged_chars_before, diverged_chars, diverged_evidence, used_hold_id, "
+    "late_by_ns, late_by_error_ns"
 )
 
 
@@ -51,13 +52,15 @@ ORDER BY page.started_ns DESC, page.turn_id"""
 
 def counted(src: Sources, scope: Scope) -> tuple[str, Params]:
     """``kind, turns, sessions``: how many turns have each kind of suspicion. First, with the kind NULL, those with any:
-    of ``judged`` turns, of which ``compared`` could be compared with what their session had computed, and ``failed``
-    were not answered, which is another matter."""
-    found, params = turns(src, scope, "session_id, suspicions, status, continuity_evidence")
+    (``answered`` to their end, ``proven`` by digests) of ``judged`` turns, of which ``compared`` could be compared with
+    what their session had computed, and ``failed`` were not answered, which is another matter."""
+    found, params = turns(src, scope, "session_id, suspicions, status, continuity_evidence, mismatch_evidence")
     return (
         f"""WITH found AS MATERIALIZED {found}
 SELECT NULL AS kind, count(*) FILTER (len(suspicions) > 0) AS turns, count(*) AS judged,
     count(DISTINCT session_id) FILTER (len(suspicions) > 0) AS sessions,
+    count(*) FILTER (len(suspicions) > 0 AND status = '{Status.OK}') AS answered,
+    count(*) FILTER (len(suspicions) > 0 AND mismatch_evidence = '{MismatchEvidence.DIGESTS}') AS proven,
     count(*) FILTER (status != '{Status.OK}') AS failed,
     count(*) FILTER (continuity_evidence IN {_COMPARED}) AS compared
 FROM found
