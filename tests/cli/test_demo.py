@@ -182,7 +182,7 @@ def test_a_taken_port_is_passed_over() -> None:
 def test_what_the_demo_prints_to_be_pasted_finds_its_store_and_opens_a_session_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fill(tmp_path, turn("a", session_id="my session"))
+    fill(tmp_path, turn(1, session_id="my session"))
     lines = demo.commands(".venv/bin/turnscope", "http://127.0.0.1:9470", str(tmp_path))
     typed = [shlex.split(line) for line in lines if line.startswith("  ")]
     assert typed[0] == ["export", f"TURNSCOPE_STORE={tmp_path}"]
