@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from turnscope.measures.verdict import Verdict, judge, largest, working_ns
-from turnscope.model import Figures, plural
+from turnscope.model import Figures, SessionSummary, plural
 from turnscope_app import answers, text, words
 from turnscope_app.answers import AT_WORK, where
 
@@ -193,10 +193,10 @@ class Step(NamedTuple):
     page: str
 
 
-def plan(figures: Figures, doubted: Sequence[str] = ()) -> list[Step]:
-    """What to do, in this order. ``doubted``: the engines that served the answers in doubt, where that is known."""
+def plan(figures: Figures, worst: SessionSummary | None = None) -> list[Step]:
+    """What to do, in this order. ``worst``: the session with most answers in doubt."""
     verdicts = [rule.verdict for rule in judge(figures)]
-    return [_step(verdict, figures, doubted, after_doubt=verdicts[0] is _DOUBT) for verdict in verdicts]
+    return [_step(verdict, figures, worst, after_doubt=verdicts[0] is _DOUBT) for verdict in verdicts]
 
 
 _DOUBT: Final = Verdict.ANSWERS_IN_DOUBT
@@ -204,11 +204,12 @@ _ENGINES: Final = 4
 """Named at most."""
 
 
-def _step(verdict: Verdict, figures: Figures, doubted: Sequence[str], *, after_doubt: bool) -> Step:
+def _step(verdict: Verdict, figures: Figures, worst: SessionSummary | None, *, after_doubt: bool) -> Step:
     said = ADVICE[verdict]
     step = Step(said.title, said.why(figures), said.actions, said.page)
-    if verdict is _DOUBT and doubted:
-        return step._replace(why=f"{step.why} They were served by {text.listed(doubted, _ENGINES)}.")
+    if verdict is _DOUBT and worst is not None and worst.engines:
+        engines = text.listed(worst.engines, _ENGINES)
+        return step._replace(why=f"{step.why} The worst session was served by {engines}.")
     if verdict is Verdict.REUSE_WOULD_HELP and after_doubt:
         return step._replace(
             title=f"{step.title}, once step 1 is explained",

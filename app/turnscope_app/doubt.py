@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from turnscope.semconv import MismatchEvidence, Status, Suspicion
+from turnscope_app import text
 
 Turn = dict[str, Any]
 READS: Final = (
@@ -64,6 +66,18 @@ def memory(turn: Turn) -> str:
     return (
         f"{begin[0].upper()}{begin[1:]} took the prompt's first {own:,} tokens from its own memory. Up to "
         f"{own - good:,} of them, from position {good:,} on, may be of another text that an earlier turn had put there."
+    )
+
+
+def in_short(turns: Sequence[Turn]) -> str:
+    """How many of a session's answers are in doubt, how sure that is, and how many a client was given. Markdown."""
+    doubted = [turn for turn in turns if turn["suspicions"]]
+    proven = sum(turn["mismatch_evidence"] == MismatchEvidence.DIGESTS for turn in doubted)
+    given = sum(answered(turn) for turn in doubted)
+    sure = f"proven for {proven:,}, suspected for {len(doubted) - proven:,}"
+    return (
+        f"**{text.turns(len(doubted))} may have a wrong answer**, although the model server reported success: it may "
+        f"rest on another text's memory ({sure}). {given:,} of these answers were given to the client in full."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 import pyarrow as pa
@@ -93,12 +92,6 @@ def evaluated(store: Store, asked: Asked) -> tuple[pa.Table, int]:
 def suspicions(store: Store, asked: Asked, kind: str | None) -> tuple[pa.Table, int]:
     """Turns whose answers may be wrong, with the evidence, and how many there are in all."""
     return _page(store, lambda src: suspicion_queries.listed(src, _scope(asked), kind))
-
-
-def doubted_engines(store: Store, asked: Asked) -> list[str]:
-    """The engines that served turns whose answers may be wrong, those of most first: of the newest such turns."""
-    rows = suspicions(store, asked, None)[0].select(["prefill_engine", "decode_engine"]).to_pylist()
-    return [name for name, _ in Counter(name for row in rows for name in row.values() if name).most_common()]
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)

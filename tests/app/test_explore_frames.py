@@ -64,7 +64,7 @@ def test_every_column_of_a_frame_has_a_heading_and_a_help(reader: StoreReader) -
 
 def test_units_stand_in_the_headings_of_numbers() -> None:
     by_key = {column.key: column for column in (*columns.SESSIONS, *fields.TURNS)}
-    assert by_key["fetched_tokens"].heading == "Fetched back (tokens)"
+    assert by_key["fetched_tokens"].heading == "Reused, fetched back (tokens)"
     assert by_key["fetched_bytes"].heading == "Fetched back (bytes)"
     assert by_key["ttft"].heading == "First token (ms)"
     assert by_key["hold_held"].heading == "Kept for (s)"
@@ -180,7 +180,7 @@ def test_the_details_of_a_turn_have_units_and_words(tmp_path: Path) -> None:
     assert (said["Prompt"], said["Fetch"], said["Handed over"]) == ("1,250 tokens", "12.5 ms", "786.4 kB")
     assert said["Possibly wrong"] == "Reused memory of other text (kv mismatch), odd"
     assert (said["Streamed"], said["Late facts"], said["Answer"]) == ("yes", "no", "not measured")
-    assert (said["Model"], said["Reuse"]) == ("<b>u202e", "Partly there, partly fetched (mixed)")
+    assert (said["Model"], said["Reuse"]) == ("<b>u202e", "Partly own, partly fetched (mixed)")
     assert said["Offered"] == "nothing was offered"
 
 
@@ -197,7 +197,7 @@ def test_absurd_times_do_not_break_a_frame(tmp_path: Path) -> None:
 def test_the_vocabulary_lists_every_word_the_frequent_first() -> None:
     frame = frames.vocabulary(words.PATHS, {"mixed": 3, "local_hit": 1}, 4, "Turns")
     assert frame.iloc[0].tolist()[:2] == [
-        "**Partly there, partly fetched**  \n`mixed`",
+        "**Partly own, partly fetched**  \n`mixed`",
         "3\N{NO-BREAK SPACE}(75\N{NO-BREAK SPACE}%)",
     ]
     assert frame.iloc[1, 0] == "**Own memory**  \n`local_hit`"

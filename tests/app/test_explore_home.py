@@ -120,14 +120,11 @@ def test_the_engines_of_doubtful_answers_are_named_and_reuse_waits_for_their_exp
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gain = Ceiling(free_ns=SECOND, fetched_ns=SECOND, fetched_low_ns=SECOND, fetched_high_ns=SECOND, judged_turns=5)
-    doubtful = session(1, 0, suspicious_turns=1, turns=0, spans=0, ceiling=gain, failed_turns=1, failed_tasks=2)
-    out = writer(tmp_path)
-    out.add_session(doubtful)
-    out.add_turn(turn(1, session_id="s1", started_ns=NOON - SECOND, ended_ns=NOON, suspicions=["kv_mismatch"]))
-    out.close()
-    text = said(opened("home", tmp_path, monkeypatch))
-    assert "They were served by prefill\\-0 and decode\\-0" in text
-    assert "**2. Reuse would help, once step 1 is explained.**" in text
+    doubtful = session(1, 0, suspicious_turns=1, failed_turns=1, failed_tasks=2)
+    doubtful.ceiling, doubtful.engines = gain, ["prefill-0", "decode-0"]
+    text = said(opened("home", filled(tmp_path, doubtful), monkeypatch))
+    assert "The worst session was served by prefill\\-0 and decode\\-0" in text
+    assert "**3. Reuse would help, once step 1 is explained.**" in text
     assert "First finish step 1" in text
     assert "1 turn got **no answer**: failed, cancelled or stuck.  \n:blue-badge[" in text
     assert "2 tasks **failed**.  \n:violet-badge[for the application's team] Open one" in text

@@ -84,7 +84,7 @@ def test_obstacles_leave_out_what_was_in_nobodys_way_and_name_the_frequent_ones(
 
 def test_a_path_of_a_newer_turnscope_is_drawn_as_unknown() -> None:
     frame = reuse_frames.paths(_course(("mixed", "none", 1), ("teleported", "none", 2), ("unknown", "none", 3)), HOUR)
-    assert dict(zip(frame["what"], frame["value"], strict=True)) == {"Partly there, partly fetched": 1, "Unknown": 5}
+    assert dict(zip(frame["what"], frame["value"], strict=True)) == {"Partly own, partly fetched": 1, "Unknown": 5}
 
 
 def _gaps(*rows: tuple[str | None, int | None, int]) -> pa.Table:
@@ -136,7 +136,7 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         *("held_outcome", "held_tokens", "held_late_notices", "held_late_notice_ns", "held_turn_index"),
         *("held_session_id", *doubt.READS, "stage"),
     )
-    return {**dict.fromkeys(names), "started_ns": NOON, "suspicions": ["kv_mismatch"], **changes}
+    return {**dict.fromkeys(names), "started_ns": NOON, "status": "ok", "suspicions": ["kv_mismatch"], **changes}
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,18 @@ def test_what_doubt_means_is_said_with_how_sure_it_is_and_how_many_answers_were_
     sure = suspicion_frames.meaning({"turns": 9, "answered": 9, "proven": 9})
     assert "For all of the 9 turns" in sure
     assert "the other" not in sure
+
+
+def test_a_session_says_how_many_answers_in_doubt_were_given_and_how_sure_it_is() -> None:
+    shown = doubt.in_short(
+        [
+            _suspected(mismatch_evidence="digests", status="ok"),
+            _suspected(mismatch_evidence="inferred", status="cancelled"),
+            _suspected(suspicions=[], status="ok"),
+        ]
+    )
+    assert shown.startswith("**2 turns may have a wrong answer**")
+    assert "(proven for 1, suspected for 1). 1 of these answers" in shown
 
 
 def test_processes_that_fell_silent_are_those_that_say_they_run_and_were_not_heard_of_late() -> None:

@@ -107,7 +107,7 @@ def test_a_session_bars_nobody(browser: Browser, address: str, scheme: str) -> N
 
 def test_from_the_story_to_a_turn_and_its_reason_is_one_click(browser: Browser, address: str) -> None:
     visit = _session(browser, address, "desk-agent")
-    visit.page.get_by_role("button", name="Turn 3 recomputed 18,204 tokens").click()
+    visit.page.get_by_role("button", name="Turn 3 read 18,204 tokens again").click()
     expect(visit.page.get_by_text("18,704 were computed")).to_be_visible(timeout=PATIENCE_MS)
     expect(visit.page.get_by_text("The decode worker's hold was about to end or had ended")).to_be_visible()
     expect(visit.page).to_have_url(f"{address}/session?id=desk-agent&session_turn=3", timeout=PATIENCE_MS)
@@ -125,7 +125,7 @@ def test_the_report_is_downloaded_and_opens_without_the_explorer(
     for scheme, width in (("light", 1200), ("dark", 390)):
         report = Visit(browser, scheme, width)
         report.page.goto((tmp_path / "report.html").as_uri())
-        expect(report.page.get_by_text("Turn 3 recomputed 18,204 tokens")).to_be_visible()
+        expect(report.page.get_by_text("Turn 3 read 18,204 tokens again")).to_be_visible()
         report.page.screenshot(path=SHOTS / f"report-{scheme}-{width}.png", full_page=True)
         assert report.page.evaluate("document.documentElement.scrollWidth") <= width
         assert report.complaints == []

@@ -66,7 +66,7 @@ def test_it_tells_the_same_story_as_the_page(page: Page) -> None:
         "Reuse would make it about 860 ms shorter",
         "Turn 3 read 18,204 tokens again (recomputed) because its claim ticket (handle) had expired 12.00 s before",
         "Answers that may be wrong: 1",
-        "What to do next, for the serving team:",
+        "What to do next, for those who run the model servers:",
         "6 turns.",
         "Reported by a prefill engine 6 (100 %) Nothing is missing.".replace("6 (100 %)", "6\xa0(100\xa0%)"),
         "Made 2026-11-30 12:00:00 UTC by turnscope",

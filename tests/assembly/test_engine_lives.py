@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from tests.assembly.run import Run
-from tests.builders import SECOND, D, Pair, Process, read
+from tests.builders import SECOND, D, P, Pair, Process, read
 from turnscope.assembly import AssemblySettings
 from turnscope.model import Event, Hold
 from turnscope.semconv import Direction, HoldKind, TransferState
@@ -43,6 +44,35 @@ def test_one_that_comes_back_afterwards_has_the_name_it_had() -> None:
     assert {e.engine.id: e.name for e in run.assembler.status(run.now_ns).engines} == {
         "p": "prefill-0",
         "d": "decode-0",
+    }
+
+
+@pytest.mark.parametrize("given", ["my-prefill", None])
+@pytest.mark.parametrize("worker_first", [True, False])
+def test_one_that_takes_another_s_place_has_its_name_whoever_speaks_first(
+    given: str | None, worker_first: bool
+) -> None:
+    """An engine's workers start before its scheduler, and do not know where it listens."""
+    old, new = (msgspec.structs.replace(P, id=n, generation=n, name=given) for n in ("p-old", "p-new"))
+    place = 5600
+    first = Process("00000000000000a1", "engine", msgspec.structs.replace(old, side_channel_port=place))
+    worker = Process("00000000000000b1", "worker", msgspec.structs.replace(new, rank=0))
+    scheduler = Process("00000000000000b2", "engine", msgspec.structs.replace(new, side_channel_port=place))
+    newcomers = [worker, scheduler] if worker_first else [scheduler, worker]
+    run = Run().feed([first.started(0), *(process.started(20_000) for process in newcomers)])
+    engines = {engine.engine.id: engine.name for engine in run.assembler.status(run.now_ns).engines}
+    assert engines["p-new"] == (given or "prefill-0")
+    run.feed([Process("00000000000000c1", "engine", msgspec.structs.replace(P, id="p-third")).started(30_000)])
+    engines = {engine.engine.id: engine.name for engine in run.assembler.status(run.now_ns).engines}
+    assert engines["p-third"] == ("prefill-0" if given else "prefill-1"), "no name was used up"
+
+
+def test_two_that_are_named_alike_at_different_places_stay_apart() -> None:
+    both = [msgspec.structs.replace(P, id=f"p-{n}", name="my-prefill", side_channel_port=5600 + n) for n in range(2)]
+    run = Run().feed([Process(f"{n:016x}", "engine", engine).started(n) for n, engine in enumerate(both, 1)])
+    assert {e.engine.id: e.name for e in run.assembler.status(run.now_ns).engines} == {
+        "p-0": "my-prefill",
+        "p-1": "prefill-other",
     }
 
 

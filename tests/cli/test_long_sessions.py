@@ -52,6 +52,9 @@ def test_k37_three_days_of_an_agent_in_one_trace_are_one_session_with_every_turn
         for at in range(0, len(told), BATCH):
             assert post(sidecar, told[at : at + BATCH]) == 200
         assert sidecar.counts()["turnscope_spans_forgotten"] == 0
+        assert sidecar.process is not None
+        loaded = Path(f"/proc/{sidecar.process.pid}/maps").read_text()
+        assert ("pyarrow" in loaded, "pandas" in loaded) == (True, False), "of 40 MB, and good for nothing here"
     reader = StoreReader(str(sidecar.data / "store"))
     (found,), _ = reader.summaries()
     assert (found.session_id, found.spans, found.model_calls, found.tools) == ("days", 6 * TURNS + 1, TURNS, TURNS)

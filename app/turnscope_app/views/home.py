@@ -16,7 +16,6 @@ from turnscope_app import (
     frames,
     pages,
     part_charts,
-    period_data,
     periods,
     tables,
     text,
@@ -78,11 +77,11 @@ if figures.tool_wait_ns and not separated(figures):
         st.code(controls.SPANS, language="bash")
         st.caption("Any OpenTelemetry instrumentation of the agent sends its spans there; no content is kept.")
 
-doubted = period_data.doubted_engines(store, period) if figures.suspicious_turns else []
+sessions = data.telling(store, period)
 left, right = st.columns([3, 2])
 with left, st.container(border=True, height="stretch", key="home_verdict"):
     st.subheader("What to do next", anchor=False)
-    for number, step in enumerate(advice.plan(figures, doubted), 1):
+    for number, step in enumerate(advice.plan(figures, sessions.get("worst")), 1):
         st.markdown(f"**{number}. {step.title}.** {text.escaped(step.why)}")
         for action in step.actions:
             st.markdown(controls.owned(action))
@@ -106,7 +105,6 @@ with right:
                     query_params={"sessions_check": warning.check},
                 )
 
-sessions = data.telling(store, period)
 if sessions:
     st.subheader("Sessions to open", anchor=False)
     for column, (what, (title, why)) in zip(st.columns(3), answers.TELLING.items(), strict=True):

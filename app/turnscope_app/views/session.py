@@ -13,6 +13,7 @@ from turnscope_app import (
     charts,
     controls,
     data,
+    doubt,
     opted,
     pages,
     part_charts,
@@ -80,11 +81,8 @@ summary = whole.summary
 st.caption(text.escaped(session_answer.head(summary)))
 st.markdown(f"**{session_answer.answer(summary)}** {session_answer.ceiling(summary)}")
 if summary.suspicious_turns:
-    st.warning(
-        f"**{text.turns(summary.suspicious_turns)} may have a wrong answer**, although the engine reported success: "
-        "the story below says which and why.",
-        icon=":material/warning:",
-    )
+    told = doubt.in_short(whole.turns.select(doubt.READS).to_pylist())
+    st.warning(f"{told} The story below says which and why.", icon=":material/warning:")
 st.markdown("**What to do next**")
 for action in session_answer.next_steps(summary):
     st.markdown(controls.owned(action))
@@ -94,8 +92,8 @@ if not frame.empty:
     st.altair_chart(part_charts.parts(frame), key="session_parts")
     st.html(tables.part_style())
     tables.parts(cards.parts(figures), page="session")
-for doubt in session_answer.doubts(summary):
-    st.caption(doubt)
+for unknown in session_answer.doubts(summary):
+    st.caption(unknown)
 if not session_answer.separated(summary):
     with st.expander("Outside the model: tools or application, not separated", icon=":material/call_split:"):
         st.markdown(session_answer.NOT_SEPARATED)

@@ -125,6 +125,21 @@ class Engines:
             other.stopped = True
         return before
 
+    def inherit(self, engine_id: str, before_id: str) -> None:
+        """Give an engine the name of the one that it replaced. It has another where a worker of its own spoke first: a
+        worker does not know the place, and the name was not free."""
+        known, before = self.get(engine_id), self.get(before_id)
+        names = self._state.names
+        if known is None or before is None or names.get(before.name) != before_id:
+            return
+        given = _given(known.engine)
+        same = before.engine.role == known.engine.role if given is None else given == before.name
+        if same and known.name != before.name:
+            if names.get(known.name) == engine_id:
+                del names[known.name]
+            known.name = before.name
+            names[before.name] = engine_id
+
     def _start(self, known: EngineState, event: Event, engine: Engine) -> bool:
         newer = _after(event, known.start.at, known.start.wall_ns) >= 0
         known.starts[engine.generation] = Start(event.wall_ns, moment(event))

@@ -44,6 +44,7 @@ class Lives:
         replaced = self._engines.replaces(event)
         restarted = self._engines.see(event, arrival_ns)
         if replaced is not None:
+            self._engines.inherit(engine.id, replaced)
             self._lose(replaced, None, _at(event), arrival_ns)
         if begins:
             self._agenda.push(arrival_ns + self._settings.engine_lost_ns, ENGINE, engine.id)

@@ -12,7 +12,7 @@ from turnscope.store.sql import newest_of_few
 
 _NEEDS: Final = (
     "turn_id, session_id, turn_index, previous_turn_id, started_ns, ended_ns, model, prefill_engine, decode_engine, "
-    "path, reason, status, suspicions, mismatch_evidence, suspect_tokens, prompt_tokens, fetched_tokens, "
+    "path, reason, status, stage, suspicions, mismatch_evidence, suspect_tokens, prompt_tokens, fetched_tokens, "
     "local_hit_tokens, handoff_tokens, decode_computed_tokens, diverged_after, diverged_before, diverged_message, "
     "diverged_role, diverged_kind, diverged_chars_before, diverged_chars, diverged_evidence, used_hold_id, "
     "late_by_ns, late_by_error_ns"

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 
 from turnscope.model import AgentSpan, HoldRecord, ProcessRecord, SessionSummary, Turn
 from turnscope.store import compact, manifest
@@ -222,6 +223,7 @@ class StoreWriter:
         self.last_flush_ns = now
         self.last_error = None
         self._flushed(taken)
+        pa.default_memory_pool().release_unused()
 
     def _write_rows(self, table: Table, rows: dict[str, Row], made: list[File]) -> int:
         """One file a date, appended to ``made``; returns how many rows were rejected."""
