@@ -144,7 +144,7 @@ def test_a_store_that_fails_at_the_end_leaves_no_checkpoint(
     rows.add(TURN, None)
     rows.close(lambda: saved.append(1))
     assert saved == []
-    assert "The journal keeps the rows for the next start" in caplog.text
+    assert "the journal keeps the rows for the next start" in caplog.text
 
 
 def test_adding_never_waits_for_the_store(store: FakeStore, rows: StoreRows) -> None:
