@@ -26,7 +26,7 @@ def test_a_missing_store_ends_it_with_one_sentence_and_code_2(tmp_path: Path) ->
     done = _run("--store", str(tmp_path / "none"))
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"turnscope: there is no turnscope store at {tmp_path / 'none'}: start `turnscope serve")
+    assert line.startswith(f"turnscope: there is no turnscope store at {tmp_path / 'none'}: check the address")
 
 
 def test_a_port_in_use_ends_it_with_one_sentence_and_code_2(tmp_path: Path) -> None:

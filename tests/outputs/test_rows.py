@@ -43,7 +43,7 @@ class FakeStore:
 
     def flush(self) -> None:
         if self.broken:
-            raise Trouble("Cannot write s3://b just now: it will be tried again.")
+            raise Trouble("cannot write s3://b just now: it will be tried again")
         self.rows_written += len(self.buffer)
         self.stored += self.buffer
         self.buffer = []
@@ -51,7 +51,7 @@ class FakeStore:
     def maintain(self) -> None:
         self.maintained += 1
         if self.broken:
-            raise Trouble("Cannot write s3://b just now: it will be tried again.")
+            raise Trouble("cannot write s3://b just now: it will be tried again")
 
     def close(self) -> None:
         self.closed = True
@@ -128,8 +128,8 @@ def test_a_store_that_fails_is_told_once_counted_and_tried_again(
     store.broken = True
     rows.add(TURN, None)
     eventually(lambda: numbers["failures_total"] >= 3)
-    assert rows.trouble == "Cannot write s3://b just now: it will be tried again."
-    assert caplog.text.count("Cannot write") == 1
+    assert rows.trouble == "cannot write s3://b just now: it will be tried again"
+    assert caplog.text.count("cannot write") == 1
     store.broken = False
     eventually(lambda: rows.trouble is None)
     rows.close(None)
@@ -144,7 +144,7 @@ def test_a_store_that_fails_at_the_end_leaves_no_checkpoint(
     rows.add(TURN, None)
     rows.close(lambda: saved.append(1))
     assert saved == []
-    assert "The journal keeps the rows for the next start" in caplog.text
+    assert "the journal keeps the rows for the next start" in caplog.text
 
 
 def test_adding_never_waits_for_the_store(store: FakeStore, rows: StoreRows) -> None:

@@ -256,7 +256,9 @@ def test_the_version_changes_with_what_is_stored_and_only_then(tmp_path: Path) -
 
 
 def test_there_is_no_store_where_nothing_is(tmp_path: Path) -> None:
-    with pytest.raises(StoreMissing, match=r"there is no turnscope store at .*: start `turnscope serve --store"):
+    with pytest.raises(
+        StoreMissing, match=r"there is no turnscope store at .*: check the address, or let `turnscope serve"
+    ):
         StoreReader(str(tmp_path / "nothing"))
 
 
