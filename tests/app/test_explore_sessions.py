@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 
+from dashboards.reading import panels
 from tests.app.pages import opened, said
 from tests.app.test_explore_home import filled, session
 from tests.store.rows import SECOND
@@ -66,6 +68,27 @@ def test_a_link_with_a_filter_opens_the_narrowed_list(
     assert list(at.dataframe[0].value["session"]) == ["s2"]
     assert "1 session." in said(at)
     assert at.expander[0].proto.expanded == (name in filters.MORE)
+
+
+LINKS = sorted(
+    {
+        link["url"].removeprefix("${explorer}/sessions?")
+        for _, panel in panels()
+        for link in panel.get("links", [])
+        if link["url"].startswith("${explorer}/")
+    }
+)
+"""Of the dashboards' panels to this list."""
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_panels_link_sets_filters_that_the_list_has(link: str, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = {name: value for name, (value,) in parse_qs(link, strict_parsing=True).items()}
+    at = opened("sessions", store, monkeypatch, **query)
+    plain = opened("sessions", store, monkeypatch)
+    for name, value in query.items():
+        # What is chosen, or the value that it stands for; as it was without the link where that is chosen anyway.
+        assert at.session_state[name] == value or at.session_state[name] != plain.session_state[name]
 
 
 def test_a_share_of_a_part_narrows_the_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

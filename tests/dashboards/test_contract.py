@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pytest
 
@@ -14,13 +13,12 @@ from dashboards.queries import series
 from dashboards.reading import Target, boards, panels, targets, variables
 from tests.dashboards.promql import FOREIGN, RATES, asked, family, grouped, is_counter, labels_of, parse, unit
 from turnscope.catalog import METRICS, Kind
-from turnscope_app import filters, words
 
 ROOT = Path(__file__).parents[2]
 TARGETS = targets()
 
 
-def test_all_that_the_issue_names_is_there() -> None:
+def test_each_subject_has_its_board() -> None:
     assert set(boards()) == {
         "overview.json",
         "reuse.json",
@@ -126,30 +124,6 @@ def test_runbooks_that_panels_lead_to_are_there() -> None:
             name = re.fullmatch(r"\$\{runbooks\}(\w+)\.md", link["url"])
             if name:
                 assert (ROOT / "alerts" / "runbooks" / f"{name[1]}.md").exists(), (board, link)
-
-
-EXPLORERS = {
-    "sessions_path": {word.shown for word in words.PATHS.values()},
-    "sessions_reason": {word.shown for word in words.REASONS.values()},
-    "sessions_sort": filters.SORTS,
-    "sessions_check": filters.CHECKS,
-}
-"""Filters of the explorer's first page, and what each can be set to."""
-
-
-def test_links_into_the_explorer_set_filters_that_it_has() -> None:
-    found = [
-        parse_qs(link["url"].removeprefix("${explorer}/sessions?"), strict_parsing=True)
-        for _, panel in panels()
-        for link in panel.get("links", [])
-        if link["url"].startswith("${explorer}/")
-    ]
-    assert len(found) >= 5
-    page = (ROOT / "app" / "turnscope_app" / "views" / "sessions.py").read_text()
-    for query in found:
-        for name, (value,) in query.items():
-            assert f'key="{name}"' in page
-            assert value in EXPLORERS[name], (name, value)
 
 
 def test_a_metric_or_label_that_nobody_exports_cannot_be_drawn() -> None:
