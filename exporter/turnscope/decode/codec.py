@@ -1,24 +1,35 @@
-"""Events to OTLP log records and back: the one mapping, used by the hooks and by the receivers.
-
-A field ``f`` of a body of kind ``k`` is the attribute ``turnscope.<k>.<f>``; a handle's field is
-``turnscope.<k>.<f>.<handle field>``; where OpenTelemetry has a name, that name is used. ``None`` and defaults
-are left out. What is not in this table is never decoded, so it can never be stored: the table is the
-allowlist.
-"""
+"""Events to OTLP log records and back, by the one mapping (``table``): used by the hooks and by the receivers. ``None``
+and defaults are left out."""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Iterable
-from enum import StrEnum
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from turnscope import semconv
+from turnscope.decode import wire
+from turnscope.decode.table import (
+    BODY_BY_EVENT,
+    BODY_FIELDS,
+    BODY_INDEX,
+    EMITTER_FIELDS,
+    EMITTER_INDEX,
+    ENGINE_FIELDS,
+    ENGINE_INDEX,
+    HANDLE_FIELDS,
+    HANDLE_KINDS,
+    MONO,
+    SEQ,
+    Field,
+)
+from turnscope.decode.wire import Attribute, fixed64, sized, tag
 from turnscope.model import (
     BODIES,
     Attempt,
@@ -43,162 +54,89 @@ MAX_INT: Final = 2**60
 """Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
 MAX_NS: Final = 2**62
 """Of times and durations: the year 2116. Anything beyond is damage, and would end in an overflow later."""
-_SLICE: Final = 32
-"""Entries of a list that are encoded without a pause."""
 _FIELDS: Final = 8
-"""Fields of a body that are looked at without one."""
-
-_RENAMED: Final = {
-    "session_id": semconv.CONVERSATION_ID,
-    "agent_id": semconv.AGENT_ID,
-    "input_tokens": semconv.INPUT_TOKENS,
-    "output_tokens": semconv.OUTPUT_TOKENS,
-    "model": semconv.REQUEST_MODEL,
-}
-_SEQ: Final = "turnscope.seq"
-_MONO: Final = "turnscope.mono_ns"
+"""Fields of a body that are written without a pause."""
 
 
 class BadEvent(ValueError):
     """A record that claims to be turnscope's and cannot be read: what and why."""
 
 
-class _Field(msgspec.Struct):
-    name: str
-    key: str
-    kind: str
-    """``str, int, float, bool, bytes, strs, ints`` or ``handle``."""
-    default: Any
-    convert: Callable[[Any], Any] | None = None
-
-
-def _plain(hint: Any) -> Any:
-    if get_origin(hint) in (Union, types.UnionType):
-        (hint,) = (a for a in get_args(hint) if a is not type(None))
-    return hint
-
-
-def _fields(struct: type[msgspec.Struct], prefix: str, *, rename: bool = True) -> list[_Field]:
-    hints = get_type_hints(struct)
-    found = []
-    for info in msgspec.structs.fields(struct):
-        hint = _plain(hints[info.name])
-        key = _RENAMED.get(info.name) if rename else None
-        key = key or f"{prefix}.{info.name}"
-        convert: Callable[[Any], Any] | None = None
-        if hint is Handle:
-            kind = "handle"
-        elif get_origin(hint) in (list, tuple):
-            kind = "ints" if get_args(hint)[0] is int else "strs"
-            convert = tuple if get_origin(hint) is tuple else None
-        elif isinstance(hint, type) and issubclass(hint, StrEnum):
-            kind, convert = "str", hint
-        else:
-            kind = hint.__name__
-        default = info.default if info.default is not msgspec.NODEFAULT else None
-        if info.default_factory is not msgspec.NODEFAULT:
-            default = info.default_factory()
-        found.append(_Field(info.name, key, kind, default, convert))
-    return found
-
-
-_HANDLE_FIELDS: Final = [f.name for f in msgspec.structs.fields(Handle)]
-_HANDLE_KINDS: Final = {"engine_id": "str", "request_id": "str", "tokens": "int", "blocks": "int", "expiry_s": "float"}
-_BODY_FIELDS: Final = {body: _fields(body, str(body.EVENT)) for body in BODIES}
-_BODY_BY_EVENT: Final = {str(body.EVENT): body for body in BODIES}
-_EMITTER_FIELDS: Final = _fields(Emitter, "turnscope.emitter", rename=False)
-_ENGINE_FIELDS: Final = _fields(Engine, "turnscope.engine", rename=False)
-_TABLES: Final[dict[type[Any], list[_Field]]] = {Emitter: _EMITTER_FIELDS, Engine: _ENGINE_FIELDS, **_BODY_FIELDS}
-
-
-def _index(fields: list[_Field]) -> dict[str, tuple[_Field, str | None]]:
-    index: dict[str, tuple[_Field, str | None]] = {}
-    for field in fields:
-        if field.kind == "handle":
-            for part in _HANDLE_FIELDS:
-                index[f"{field.key}.{part}"] = (field, part)
-        else:
-            index[field.key] = (field, None)
-    return index
-
-
-_BODY_INDEX: Final = {body: _index(fields) for body, fields in _BODY_FIELDS.items()}
-_EMITTER_INDEX: Final = _index(_EMITTER_FIELDS)
-_ENGINE_INDEX: Final = _index(_ENGINE_FIELDS)
-
-ALLOWED_KEYS: Final[frozenset[str]] = frozenset(
-    {semconv.EVENT_NAME, _SEQ, _MONO, *_EMITTER_INDEX, *_ENGINE_INDEX}.union(*_BODY_INDEX.values())
-)
-"""Every attribute key that can enter the sidecar."""
-
-
-class Attribute(msgspec.Struct, frozen=True):
-    """One line of the table, for documentation."""
-
-    key: str
-    kind: str
-    """``str, int, float, bool, bytes, strs`` or ``ints``."""
-    field: str
-    """The struct's field; a handle's is ``<field>.<part>``."""
-
-
-def attributes(struct: type[Body] | type[Emitter] | type[Engine]) -> list[Attribute]:
-    """The attributes that carry ``struct``, in its own order."""
-    found = []
-    for field in _TABLES[struct]:
-        if field.kind == "handle":
-            found += [Attribute(f"{field.key}.{p}", _HANDLE_KINDS[p], f"{field.name}.{p}") for p in _HANDLE_FIELDS]
-        else:
-            found.append(Attribute(field.key, field.kind, field.name))
-    return found
-
-
 # --- encode -----------------------------------------------------------------------------------------
+_ATTRIBUTES: Final = tag(LogRecord, "attributes")
+_RECORD: Final = tag(ScopeLogs, "log_records")
+_EVENT, _TRACE_ID = tag(LogRecord, "event_name"), tag(LogRecord, "trace_id")
+_TIME, _OBSERVED = tag(LogRecord, "time_unix_nano"), tag(LogRecord, "observed_time_unix_nano")
+_BLOCK: Final = tag(ExportLogsServiceRequest, "resource_logs")
+_RESOURCE, _SCOPES = tag(ResourceLogs, "resource"), tag(ResourceLogs, "scope_logs")
+_SCOPE: Final = sized(tag(ScopeLogs, "scope"), sized(tag(InstrumentationScope, "name"), semconv.SCOPE.encode()))
+_PUT: Final[dict[str, wire.Put]] = {
+    "int": wire.put_int,
+    "str": lambda value: wire.put_str(bounded(value)),
+    "bool": wire.put_bool,
+    "float": wire.put_float,
+    "bytes": wire.put_bytes,
+}
+
+
 def _no_pause() -> None:
     return None
 
 
-def _put(out: Any, key: str, value: Any, kind: str, pause: Callable[[], None] = _no_pause) -> None:
-    item = out.add()
-    item.key = key
-    if kind == "int":
-        item.value.int_value = value
-    elif kind == "str":
-        item.value.string_value = bounded(value)
-    elif kind == "bool":
-        item.value.bool_value = value
-    elif kind == "float":
-        item.value.double_value = value
-    elif kind == "bytes":
-        item.value.bytes_value = value
-    elif kind == "ints":
-        values = item.value.array_value.values
-        for position, v in enumerate(value[:MAX_LIST]):
-            values.add().int_value = v
-            if position % _SLICE == _SLICE - 1:
-                pause()
-    else:
-        values = item.value.array_value.values
-        for position, v in enumerate(value[:MAX_LIST]):
-            values.add().string_value = bounded(v)
-            if position % _SLICE == _SLICE - 1:
-                pause()
+class _Writer(NamedTuple):
+    """Of one field."""
+
+    name: str
+    default: Any
+    put: wire.Put | None
+    """None of a list and of a handle."""
+    attributes: list[tuple[str, wire.Put, Attribute]]
+    """A handle's, by its parts; of any other field one, and of a list what puts an entry."""
 
 
-def _put_struct(out: Any, struct: msgspec.Struct, fields: list[_Field], pause: Callable[[], None] = _no_pause) -> None:
-    for position, field in enumerate(fields):
-        if position % _FIELDS == _FIELDS - 1:
+def _writer(field: Field, before: bytes) -> _Writer:
+    if field.kind == "handle":
+        parts = [(part, _PUT[HANDLE_KINDS[part]], Attribute(before, f"{field.key}.{part}")) for part in HANDLE_FIELDS]
+        return _Writer(field.name, field.default, None, parts)
+    one = _PUT.get(field.kind)
+    # A list's kind is the plural of its entries'.
+    attribute = Attribute(before, field.key)
+    return _Writer(field.name, field.default, one, [("", one or _PUT[field.kind.removesuffix("s")], attribute)])
+
+
+_BODY_WRITERS: Final = {body: [_writer(f, _ATTRIBUTES) for f in fields] for body, fields in BODY_FIELDS.items()}
+_RESOURCE_ATTRIBUTES: Final = tag(Resource, "attributes")
+_EMITTER_WRITERS: Final = [_writer(field, _RESOURCE_ATTRIBUTES) for field in EMITTER_FIELDS]
+_ENGINE_WRITERS: Final = [_writer(field, _RESOURCE_ATTRIBUTES) for field in ENGINE_FIELDS]
+_SERVICE: Final = Attribute(_RESOURCE_ATTRIBUTES, "service.name").of(wire.put_str("turnscope-hook"))
+_NAMES: Final = {body: str(body.EVENT) for body in BODIES}
+_BEGINNINGS: Final = {
+    body: sized(_EVENT, name.encode()) + Attribute(_ATTRIBUTES, semconv.EVENT_NAME).of(wire.put_str(name))
+    for body, name in _NAMES.items()
+}
+"""What all records of a kind have."""
+_SEQ_OF, _MONO_OF = Attribute(_ATTRIBUTES, SEQ), Attribute(_ATTRIBUTES, MONO)
+
+
+def _put_struct(
+    struct: msgspec.Struct, writers: list[_Writer], pause: Callable[[], None] = _no_pause
+) -> Iterator[bytes]:
+    for number, (name, default, put, attributes) in enumerate(writers, 1):
+        if number % _FIELDS == 0:
             pause()
-        value = getattr(struct, field.name)
-        if value is None or value == field.default:
+        value = getattr(struct, name)
+        if value is None or value == default:
             continue
-        if field.kind == "handle":
-            for part in _HANDLE_FIELDS:
+        if put is not None:
+            yield attributes[0][2].of(put(value))
+        elif isinstance(value, Handle):
+            for part, put_part, attribute in attributes:
                 inner = getattr(value, part)
                 if inner is not None:
-                    _put(out, f"{field.key}.{part}", inner, _HANDLE_KINDS[part])
+                    yield attribute.of(put_part(inner))
         else:
-            _put(out, field.key, value, field.kind, pause)
+            ((_, put_entry, attribute),) = attributes
+            yield attribute.of(wire.put_list(value[:MAX_LIST], put_entry, pause))
 
 
 def record_key(engine: Engine | None, body: Body) -> bytes:
@@ -229,53 +167,43 @@ def record_key(engine: Engine | None, body: Body) -> bytes:
     return b""
 
 
-def encode_resource(request: ExportLogsServiceRequest, emitter: Emitter, engine: Engine | None) -> Any:
-    """Append one resource with turnscope's scope to ``request`` and return its list of log records."""
-    block = request.resource_logs.add()
-    _put(block.resource.attributes, "service.name", "turnscope-hook", "str")
-    _put_struct(block.resource.attributes, emitter, _EMITTER_FIELDS)
-    if engine is not None:
-        _put_struct(block.resource.attributes, engine, _ENGINE_FIELDS)
-    scope = block.scope_logs.add()
-    scope.scope.name = semconv.SCOPE
-    return scope.log_records
+def encode_resource(emitter: Emitter, engine: Engine | None) -> bytes:
+    """The head of a ``ResourceLogs``: where events are from."""
+    of_engine = _put_struct(engine, _ENGINE_WRITERS) if engine is not None else ()
+    return sized(_RESOURCE, _SERVICE, *_put_struct(emitter, _EMITTER_WRITERS), *of_engine)
 
 
-def encode_event(
-    records: Any,
-    engine: Engine | None,
-    event: Event,
-    *,
-    observed_ns: int,
-    pause: Callable[[], None] = _no_pause,
-) -> None:
-    """Append one log record. ``pause()`` is called now and then within a long list."""
+def encode_event(event: Event, *, observed_ns: int, pause: Callable[[], None] = _no_pause) -> bytes:
+    """One log record, as an entry of its scope. ``pause()`` is called now and then within a long list."""
     body = event.body
-    record: LogRecord = records.add()
-    name = str(body.EVENT)
-    record.event_name = name
-    record.time_unix_nano = event.wall_ns
-    record.observed_time_unix_nano = observed_ns
-    key = record_key(engine, body)
-    if key:
-        record.trace_id = key
-    _put(record.attributes, semconv.EVENT_NAME, name, "str")
-    _put(record.attributes, _SEQ, event.seq, "int")
-    _put(record.attributes, _MONO, event.mono_ns, "int")
-    _put_struct(record.attributes, body, _BODY_FIELDS[type(body)], pause)
+    key = record_key(event.engine, body)
+    return sized(
+        _RECORD,
+        _TIME,
+        fixed64(event.wall_ns),
+        _OBSERVED,
+        fixed64(observed_ns),
+        sized(_TRACE_ID, key) if key else b"",
+        _BEGINNINGS[type(body)],
+        _SEQ_OF.of(wire.put_int(event.seq)),
+        _MONO_OF.of(wire.put_int(event.mono_ns)),
+        *_put_struct(body, _BODY_WRITERS[type(body)], pause),
+    )
+
+
+def encode_request(resource: bytes, records: Iterable[bytes]) -> bytes:
+    """One export request of records from one source. Several laid end to end are one with all their resources."""
+    return sized(_BLOCK, resource, sized(_SCOPES, _SCOPE, *records))
 
 
 def encode(events: Iterable[Event], *, observed_ns: int) -> ExportLogsServiceRequest:
     """One export request; consecutive events of one emitter and engine share a resource."""
-    request = ExportLogsServiceRequest()
-    source: tuple[Emitter, Engine | None] | None = None
-    records: Any = None
-    for event in events:
-        if source != (event.emitter, event.engine):
-            source = (event.emitter, event.engine)
-            records = encode_resource(request, event.emitter, event.engine)
-        encode_event(records, event.engine, event, observed_ns=observed_ns)
-    return request
+    return ExportLogsServiceRequest.FromString(
+        b"".join(
+            encode_request(encode_resource(*source), [encode_event(event, observed_ns=observed_ns) for event in group])
+            for source, group in groupby(events, key=lambda event: (event.emitter, event.engine))
+        )
+    )
 
 
 # --- decode -----------------------------------------------------------------------------------------
@@ -312,7 +240,7 @@ def _read(value: AnyValue, kind: str, key: str) -> Any:
     raise BadEvent(f"{key}: expected {kind}, got {which or 'nothing'}")
 
 
-def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[_Field, str | None]]) -> dict[str, Any]:
+def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[Field, str | None]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for item in attributes:
         found = index.get(item.key)
@@ -320,7 +248,7 @@ def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[_Field, 
             continue
         field, part = found
         if part is not None:
-            values.setdefault(field.name, {})[part] = _read(item.value, _HANDLE_KINDS[part], item.key)
+            values.setdefault(field.name, {})[part] = _read(item.value, HANDLE_KINDS[part], item.key)
         else:
             got = _read(item.value, field.kind, item.key)
             if field.convert is not None:
@@ -360,8 +288,8 @@ def decode(request: ExportLogsServiceRequest) -> Decoded:
         source: tuple[Emitter, Engine | None] | None = None
         trouble = ""
         try:
-            emitter = _build(Emitter, _read_struct(attributes, _EMITTER_INDEX))
-            engine_values = _read_struct(attributes, _ENGINE_INDEX)
+            emitter = _build(Emitter, _read_struct(attributes, EMITTER_INDEX))
+            engine_values = _read_struct(attributes, ENGINE_INDEX)
             source = emitter, (_build(Engine, engine_values) if engine_values else None)
         except BadEvent as error:
             trouble = f"resource: {error}"
@@ -370,7 +298,7 @@ def decode(request: ExportLogsServiceRequest) -> Decoded:
                 name = record.event_name
                 if not name:
                     name = next((a.value.string_value for a in record.attributes if a.key == semconv.EVENT_NAME), "")
-                body_type = _BODY_BY_EVENT.get(name)
+                body_type = BODY_BY_EVENT.get(name)
                 if body_type is None:
                     out.foreign += 1
                 elif source is None:
@@ -386,12 +314,12 @@ def decode(request: ExportLogsServiceRequest) -> Decoded:
 def _decode_record(record: LogRecord, body_type: type[Body], emitter: Emitter, engine: Engine | None) -> Event:
     seq = mono = None
     for item in record.attributes:
-        if item.key == _SEQ:
-            seq = _read(item.value, "int", _SEQ)
-        elif item.key == _MONO:
-            mono = _read(item.value, "int", _MONO)
+        if item.key == SEQ:
+            seq = _read(item.value, "int", SEQ)
+        elif item.key == MONO:
+            mono = _read(item.value, "int", MONO)
     if seq is None or mono is None:
-        raise BadEvent(f"{_SEQ} and {_MONO} are required")
-    body = _build(body_type, _read_struct(record.attributes, _BODY_INDEX[body_type]))
+        raise BadEvent(f"{SEQ} and {MONO} are required")
+    body = _build(body_type, _read_struct(record.attributes, BODY_INDEX[body_type]))
     wall_ns = _in_range(record.time_unix_nano, "time_unix_nano")
     return Event(emitter=emitter, engine=engine, seq=seq, wall_ns=wall_ns, mono_ns=mono, body=body)
