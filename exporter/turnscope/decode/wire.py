@@ -20,11 +20,11 @@ _LIMIT: Final = 1 << 63
 _SMALL: Final = [bytes((n,)) for n in range(128)]
 _SHORT: Final = 128
 """Bytes of a value whose head is remembered."""
-_SLICE: Final = 32
+_SLICE: Final = 16
 """Entries of a list that are written without a pause."""
 
 Put = Callable[[Any], bytes]
-"""A value to its ``AnyValue``. Raises ``OverflowError``, ``TypeError`` or ``UnicodeError`` for what it cannot hold."""
+"""A value to its ``AnyValue``. Raises for what that cannot hold, each kind its own error."""
 Pause = Callable[[], None]
 
 
