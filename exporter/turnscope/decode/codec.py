@@ -54,7 +54,7 @@ MAX_INT: Final = 2**60
 """Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
 MAX_NS: Final = 2**62
 """Of times and durations: the year 2116. Anything beyond is damage, and would end in an overflow later."""
-_FIELDS: Final = 8
+_FIELDS: Final = 4
 """Fields of a body that are written without a pause."""
 
 

@@ -94,12 +94,15 @@ def put_bool(value: bool) -> bytes:
 
 def put_list(values: Iterable[Any], put: Put, pause: Pause = _no_pause) -> bytes:
     """``pause()`` is called now and then."""
-    entries = []
+    slices: list[bytes] = []
+    entries: list[bytes] = []
     for number, value in enumerate(values, 1):
         entries.append(sized(_ENTRY, put(value)))
         if number % _SLICE == 0:
+            slices.append(b"".join(entries))
+            entries.clear()
             pause()
-    return sized(_ARRAY, *entries)
+    return sized(_ARRAY, *slices, *entries)
 
 
 class Attribute:

@@ -25,7 +25,7 @@ _ESCAPED: Final = 2_048
 """Bytes of a text with escapes in it that are looked at without one."""
 _IDS: Final = 1_024
 """Bytes of a list of token ids that are decoded without one: each makes an object and a line."""
-_SHORT: Final = 4_096
+_SHORT: Final = 16_384
 """Bytes of a body that is decoded as a whole."""
 _SPLIT: Final = frozenset(("messages", "input", "tools", "functions"))
 """Fields whose entries are decoded one by one."""
