@@ -92,6 +92,23 @@ and
             "fails.",
         ),
         Alert(
+            name=_NOTHING,
+            labels={"cause": "below_threshold"},
+            severity=TICKET,
+            expr="""\
+  sum without (path, reason) (increase(turnscope_turns_total{reason="below_threshold",path="recompute"}[1h])) >= 10
+and
+  sum without (path, reason) (increase(turnscope_turns_total{path=~"reverse_fetch|mixed"}[1h]))
+  < 0.01 * sum without (path, reason) (increase(turnscope_turns_total[1h]))""",
+            wait=_NOTHING_WAIT,
+            wait_reason=_NOTHING_REASON,
+            summary="Nothing is fetched by {{ $labels.engine }}: "
+            + COUNT
+            + " turns brought a handle for fewer tokens than its threshold",
+            description="kv_recompute_threshold of {{ $labels.engine }} is too high for this traffic: what D holds for "
+            "the next turn is less than that, so it is computed again, and D keeps blocks for nobody.",
+        ),
+        Alert(
             name="TurnscopeReadsDeclined",
             severity=TICKET,
             expr="""\

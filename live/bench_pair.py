@@ -1,5 +1,5 @@
 """What watching costs a real pair: throughput, TTFT and processor time with the hooks on, and with vLLM's own traces,
-over neither.
+over neither; and of the processor time, what threads take that only the hooks need.
 
 Of the hooks it is one and the same pair, in which a file switches them off and on: two pairs that are set alike differ
 by more than the hooks cost, and go on to differ for as long as they live. vLLM's traces cannot be switched, so that
@@ -31,7 +31,7 @@ from live import setup
 from live.conversations import text
 from live.engines import MODEL_NAME, LiveError, Pair, PairConfig, running_pair
 from live.fronts import Front, RunningFront, running_front
-from live.processor_time import taken_ns
+from live.processor_time import between, taken_ns
 from live.sink import sink
 
 HOOK_BLOCKS = 30
@@ -43,6 +43,8 @@ OUTPUT_TOKENS = 40
 FOLDER = setup.ROOT / "build" / "bench-pair"
 MODEL = setup.ROOT / "build" / "pair-model"
 TARGET = 0.99
+OWN = 0.25
+"""A thread that takes less than this part of its time while hooks are off is their own."""
 SEEN_S = 2.0
 """Processes look for the file once a second."""
 PLAIN = PairConfig("plain", 0, prefix_caching=True)
@@ -57,8 +59,13 @@ class Run:
     tokens_per_s: float
     ttft_s: float
     """Mean over its turns."""
-    processor_ns: int
-    """That engines and proxy took for it."""
+    taken_ns: dict[int, int]
+    """The processor time that engines and proxy took for it, by thread."""
+
+    @property
+    def processor_ns(self) -> int:
+        """Of all threads."""
+        return sum(self.taken_ns.values())
 
 
 @dataclass(frozen=True)
@@ -70,8 +77,8 @@ class Contender:
     prepare: Callable[[], None] = lambda: None
     """Brings it into that state."""
 
-    def taken_ns(self) -> int:
-        """The processor time of all its processes so far."""
+    def taken_ns(self) -> dict[int, int]:
+        """The processor time of all its processes so far, by thread."""
         return taken_ns([*(engine.process.pid for engine in self.pair.engines), self.front.pid])
 
 
@@ -112,14 +119,15 @@ def _hooks(endpoint: str, python: Path, say: Callable[[str], None]) -> list[Row]
     with contextlib.ExitStack() as stack:
         pair = _started(stack, replace(PLAIN, name="turnscope", environment=hook), python, hook, say)
         off, on = replace(pair, prepare=switch.off), replace(pair, prepare=switch.on)
-        return _compare("turnscope", off, on, HOOK_BLOCKS, say)
+        runs = _runs("turnscope", off, on, HOOK_BLOCKS, say)
+    return _compared("turnscope", runs, TARGET) + _by_thread(runs, pair.front.pid)
 
 
 def _traces(endpoint: str, python: Path, say: Callable[[str], None]) -> list[Row]:
     traced = replace(PLAIN, name="vLLM's traces", arguments=("--otlp-traces-endpoint", endpoint))
     with contextlib.ExitStack() as stack:
         off, on = (_started(stack, config, python, {}, say) for config in (PLAIN, traced))
-        return _compare(traced.name, off, on, TRACE_BLOCKS, say, target=None)
+        return _compared(traced.name, _runs(traced.name, off, on, TRACE_BLOCKS, say), None)
 
 
 def _started(
@@ -131,14 +139,10 @@ def _started(
     return Contender(pair, stack.enter_context(running_front(Front.HOOKED, pair, logs / "proxy.log", hook=hook)))
 
 
-def _compare(
-    name: str,
-    plain: Contender,
-    watched: Contender,
-    blocks: int,
-    say: Callable[[str], None],
-    target: float | None = TARGET,
-) -> list[Row]:
+def _runs(
+    name: str, plain: Contender, watched: Contender, blocks: int, say: Callable[[str], None]
+) -> list[tuple[Run, Run]]:
+    """Without and with, by block."""
     rng = random.Random(0)
     runs: list[tuple[Run, Run]] = []
     # One block more than counted: the first warms everything up.
@@ -153,6 +157,11 @@ def _compare(
             f"  block {block} of {blocks}: {one[False].tokens_per_s:.0f} tokens/s plain, {one[True].tokens_per_s:.0f} "
             f"with {name}; TTFT {1e3 * one[False].ttft_s:.0f} and {1e3 * one[True].ttft_s:.0f} ms"
         )
+    return runs
+
+
+def _compared(name: str, runs: list[tuple[Run, Run]], target: float | None) -> list[Row]:
+    rng = random.Random(0)
     throughput = ratio([(a.tokens_per_s, b.tokens_per_s) for a, b in runs], rng=rng)
     ttft = ratio([(1 / a.ttft_s, 1 / b.ttft_s) for a, b in runs], rng=rng)
     processor = ratio([(a.processor_ns, b.processor_ns) for a, b in runs], rng=rng)
@@ -161,6 +170,31 @@ def _compare(
         _row(f"pair: throughput, {name} over off", throughput, len(runs), target, f"; off alone varies by {noise}"),
         _row(f"pair: 1/TTFT, {name} over off", ttft, len(runs), target, ""),
         _row(f"pair: processor time, {name} over off", processor, len(runs), None, ""),
+    ]
+
+
+def _by_thread(runs: list[tuple[Run, Run]], proxy: int) -> list[Row]:
+    """Where the hooks' processor time goes: one thread varies far less than all of them together."""
+    rng = random.Random(0)
+    threads = {thread for _, on in runs for thread in on.taken_ns}
+    off_ns, on_ns = (
+        {t: sum(run.taken_ns.get(t, 0) for run in side) for t in threads} for side in zip(*runs, strict=True)
+    )
+    own = [t for t in threads if off_ns[t] < OWN * on_ns[t]]
+    shares = ratio([(on.processor_ns, sum(on.taken_ns.get(t, 0) for t in own)) for _, on in runs], rng=rng)
+    serving = ratio([(off.taken_ns[proxy], on.taken_ns[proxy]) for off, on in runs], rng=rng)
+    part = fmean(on.taken_ns[proxy] / on.processor_ns for _, on in runs)
+    return [
+        _row(
+            "pair: processor time of the hooks' own threads, of all", shares, len(runs), None, f"; {len(own)} threads"
+        ),
+        _row(
+            "pair: processor time of the thread that serves in the proxy, hooks on over off",
+            serving,
+            len(runs),
+            None,
+            f"; it takes {part:.0%} of all",
+        ),
     ]
 
 
@@ -186,7 +220,7 @@ def _run(contender: Contender, seed: str) -> Run:
     contender.prepare()
     before = contender.taken_ns()
     tokens_per_s, ttft_s = asyncio.run(_work(contender.front.url, seed))
-    return Run(tokens_per_s, ttft_s, contender.taken_ns() - before)
+    return Run(tokens_per_s, ttft_s, between(before, contender.taken_ns()))
 
 
 async def _work(url: str, seed: str) -> tuple[float, float]:

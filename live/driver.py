@@ -37,6 +37,8 @@ class TurnTruth(msgspec.Struct, kw_only=True):
     configuration: str
     hold_ttl_s: float
     """How long D holds there."""
+    holds: bool = True
+    """Whether D holds anything for the next turn."""
     conversation: str
     session_id: str | None
     turn: int
@@ -99,7 +101,8 @@ class Talk:
     ) -> None:
         self.conversation = conversation
         self.session_id = f"{conversation.name}-{config.name}-{secrets.token_hex(3)}" if conversation.with_id else None
-        self._config = config
+        self.config = config
+        """How D is set now."""
         self._front = front
         self._client = client
         self._say = say
@@ -125,7 +128,7 @@ class Talk:
         if act is Act.LATE_WITHOUT_EXPIRY:
             await self._tell("DELETE", f"{path}/expiry")
         if act in (Act.WAIT_PAST_TTL, Act.LATE_WITHOUT_EXPIRY):
-            await asyncio.sleep(self._config.hold_ttl_s + 2)
+            await asyncio.sleep(self.config.hold_ttl_s + 2)
         if act is Act.LOSE_HANDLE:
             await self._tell("DELETE", path)
         if act is Act.GIVE_AGAIN:
@@ -140,8 +143,9 @@ class Talk:
         """The turn, nothing of it seen yet."""
         conversation, turn = self.conversation, self._turn
         return TurnTruth(
-            configuration=self._config.name,
-            hold_ttl_s=self._config.hold_ttl_s,
+            configuration=self.config.name,
+            hold_ttl_s=self.config.hold_ttl_s,
+            holds=self.config.bidirectional,
             conversation=conversation.name,
             session_id=self.session_id,
             turn=turn,

@@ -12,10 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import httpx
+
+from turnscope.semconv import Role
 
 MODEL_NAME = "tiny"
 TURNSCOPE = Path(sys.executable).parent / "turnscope"
@@ -37,7 +40,7 @@ class PairConfig:
     """Engines are called ``prefill-<ordinal>`` and ``decode-<ordinal>``."""
     prefix_caching: bool
     """On P; D always has it on."""
-    hold_ttl_s: int = 30
+    hold_ttl_s: int = 20
     threshold: int = 64
     load_failure_policy: str = "fail"
     bidirectional: bool = True
@@ -45,6 +48,8 @@ class PairConfig:
     """Added to both engines' environment, e.g. ``TURNSCOPE_ENDPOINT``."""
     arguments: tuple[str, ...] = ()
     """Added to both command lines."""
+    spare: tuple[str, ...] | None = None
+    """Added to the command line of a second D, which the proxy knows as well; None: there is none."""
 
 
 @dataclass
@@ -52,12 +57,18 @@ class Engine:
     """One running engine, and how it was started."""
 
     name: str
-    role: str
+    role: Role
     port: int
     log: Path
-    command: list[str]
+    config: PairConfig
+    """How it is set now."""
+    engine_id: str
+    command: Callable[[PairConfig, str], list[str]]
+    """From how it is to be set, and its engine id."""
     environment: dict[str, str]
     process: subprocess.Popen[bytes]
+    life: int = 1
+    """One more with each start."""
 
     @property
     def url(self) -> str:
@@ -69,22 +80,34 @@ class Engine:
         if code is not None:
             raise LiveError(f"{self.name} ended with code {code}; the end of {self.log}:\n{tail(self.log)}")
 
+    def wait_ready(self) -> None:
+        """Until it answers."""
+        wait_ready(f"{self.url}/health", self.require_alive, seconds=READY_SECONDS)
+
 
 @dataclass(frozen=True)
 class Pair:
-    """P and D, ready."""
+    """P and D."""
 
     prefill: Engine
     decode: Engine
+    spare: Engine | None = None
+    """A second D."""
 
     @property
-    def engines(self) -> tuple[Engine, Engine]:
-        return self.prefill, self.decode
+    def engines(self) -> tuple[Engine, ...]:
+        return self.prefill, *self.decodes
 
     @property
-    def urls(self) -> dict[str, str]:
-        """Addresses by name."""
-        return {engine.name: engine.url for engine in self.engines}
+    def decodes(self) -> tuple[Engine, ...]:
+        return (self.decode,) if self.spare is None else (self.decode, self.spare)
+
+    def wait_ready(self) -> None:
+        """Until both answer; and warm them up."""
+        for engine in self.engines:
+            engine.wait_ready()
+        for engine in self.engines:
+            _warm_up(engine)
 
 
 def free_ports(count: int) -> list[int]:
@@ -149,29 +172,39 @@ def start(command: list[str], log: Path, environment: Mapping[str, str]) -> subp
 
 
 @contextlib.contextmanager
-def running_pair(config: PairConfig, *, python: Path, model: Path, logs: Path) -> Iterator[Pair]:
-    """Start both engines, wait until both answer, warm them up; stop them on the way out."""
-    ports = free_ports(4)
+def starting_pair(config: PairConfig, *, python: Path, model: Path, logs: Path) -> Iterator[Pair]:
+    """Start its engines, which takes them half a minute to be ready; stop them on the way out."""
+    prefill, decode = (f"{role}-{config.ordinal}" for role in (Role.PREFILL, Role.DECODE))
+    wanted = [(prefill, Role.PREFILL, config), (decode, Role.DECODE, config)]
+    if config.spare is not None:
+        wanted.append((f"{decode}-spare", Role.DECODE, replace(config, arguments=config.arguments + config.spare)))
+    ports = iter(free_ports(2 * len(wanted)))
     with contextlib.ExitStack() as stack:
         engines = []
-        for role, port, side_port in (("prefill", ports[0], ports[1]), ("decode", ports[2], ports[3])):
-            name = f"{role}-{config.ordinal}"
+        for name, role, own in wanted:
+            port, side_port = next(ports), next(ports)
             log = logs / f"{name}.log"
-            command = _command(config, role, python, model, port)
-            environment = _environment(config, name, python, side_port)
-            engine = Engine(name, role, port, log, command, environment, start(command, log, environment))
-            stack.callback(_stop_engine, engine)
+            command = partial(_command, role=role, python=python, model=model, port=port)
+            environment = _environment(own, name, python, side_port)
+            engine_id = f"live-{name}-{os.getpid()}"
+            process = start(command(own, engine_id), log, environment)
+            engine = Engine(name, role, port, log, own, engine_id, command, environment, process)
+            stack.callback(stop_engine, engine)
             engines.append(engine)
-        pair = Pair(*engines)
-        for engine in pair.engines:
-            wait_ready(f"{engine.url}/health", engine.require_alive, seconds=READY_SECONDS)
-        for engine in pair.engines:
-            _warm_up(engine)
+        yield Pair(*engines)
+
+
+@contextlib.contextmanager
+def running_pair(config: PairConfig, *, python: Path, model: Path, logs: Path) -> Iterator[Pair]:
+    """The same, when both are ready."""
+    with starting_pair(config, python=python, model=model, logs=logs) as pair:
+        pair.wait_ready()
         yield pair
 
 
-def _stop_engine(engine: Engine) -> None:
-    stop(engine.process)  # the one that it has by then
+def stop_engine(engine: Engine) -> None:
+    """End the process that it has by now, as an operator does."""
+    stop(engine.process)
 
 
 def kill(engine: Engine) -> None:
@@ -181,20 +214,24 @@ def kill(engine: Engine) -> None:
     stop(engine.process)
 
 
-def start_again(engine: Engine) -> None:
-    """Start a killed one again, at the same address and under the same engine id."""
-    engine.log = engine.log.with_name(f"{engine.log.stem}-again.log")
-    engine.process = start(engine.command, engine.log, engine.environment)
-    wait_ready(f"{engine.url}/health", engine.require_alive, seconds=READY_SECONDS)
+def start_again(engine: Engine, config: PairConfig, *, same_id: bool) -> None:
+    """Start one that has ended again, at the same address, and warm it up. Under the ``same_id`` as before the other
+    engine goes on with what it knew of the process before, and what it reads from here fails."""
+    if not same_id:
+        engine.engine_id = f"live-{engine.name}-{os.getpid()}-{engine.life}"
+    engine.log = engine.log.with_name(f"{engine.name}-life-{engine.life}.log")
+    engine.config = config
+    engine.process = start(engine.command(config, engine.engine_id), engine.log, engine.environment)
+    engine.wait_ready()
     _warm_up(engine)
 
 
-def _command(config: PairConfig, role: str, python: Path, model: Path, port: int) -> list[str]:
+def _command(config: PairConfig, engine_id: str, *, role: Role, python: Path, model: Path, port: int) -> list[str]:
     transfer = {
         "kv_connector": "NixlConnector",
-        "kv_role": "kv_producer" if role == "prefill" else "kv_consumer",
+        "kv_role": "kv_producer" if role is Role.PREFILL else "kv_consumer",
         "kv_buffer_device": "cpu",
-        "engine_id": f"live-{role}-{config.ordinal}-{os.getpid()}",
+        "engine_id": engine_id,
         "kv_load_failure_policy": config.load_failure_policy,
         "kv_connector_extra_config": {
             "bidirectional_kv_xfer": config.bidirectional,
@@ -202,7 +239,7 @@ def _command(config: PairConfig, role: str, python: Path, model: Path, port: int
             "decoder_kv_blocks_ttl": config.hold_ttl_s,
         },
     }
-    caching = config.prefix_caching or role == "decode"
+    caching = config.prefix_caching or role is Role.DECODE
     command = [str(python.parent / "vllm"), "serve", str(model), "--served-model-name", MODEL_NAME]
     command += ["--host", "127.0.0.1", "--port", str(port), "--enforce-eager", "--max-model-len", "8192"]
     command += ["--kv-transfer-config", json.dumps(transfer)]

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from live.agent import Session
 from live.driver import TurnTruth
-from live.engines import MODEL_NAME, PairConfig
+from live.engines import MODEL_NAME
 from live.fronts import Front
 from live.verdict import FETCHED, STATUS, Row
 from turnscope.catalog import METRICS, NO_ENGINE
@@ -50,13 +50,22 @@ Expected = Mapping[str, Bound]
 """By the value of the panel's label; ``""`` where it has none."""
 
 
+class EngineSet(NamedTuple):
+    """How an engine was set."""
+
+    name: str
+    role: Role
+    bidirectional: bool
+
+
 @dataclass(frozen=True)
 class Moment:
     """When a pair was up with everything around it, and nothing was under way."""
 
     at_s: float
-    config: PairConfig
+    configuration: str
     front: Front
+    engines: tuple[EngineSet, ...]
     since_s: float = 0.0
     """When that was begun which was done through this proxy."""
 
@@ -70,7 +79,9 @@ class Facts:
     truth: Sequence[TurnTruth] = ()
     scripted: Sequence[Session] = ()
     engines: Mapping[str, reconcile.Values] = field(default_factory=dict)
-    """What engines counted themselves."""
+    """What engines counted themselves while their hooks were on."""
+    unseen: Mapping[str, reconcile.Values] = field(default_factory=dict)
+    """What they counted while hooks were off."""
     moments: Sequence[Moment] = ()
     begin_s: float = 0.0
     end_s: float = 0.0
@@ -175,7 +186,10 @@ def _none(_: Facts) -> Expected:
 
 
 def _stuck(facts: Facts) -> Expected:
-    return _exactly(Counter(str(row["stuck_cause"]) for row in facts.rows if row["stuck_cause"]), StuckCause)
+    """Also attempts that stood still until the proxy gave them up: they have no row of their own."""
+    causes = Counter(str(row["stuck_cause"]) for row in facts.rows if row["stuck_cause"])
+    causes[StuckCause.BIDIRECTIONAL_OFF] += sum(row["reason"] == Reason.HANDLE_CONSUMED_BY_RETRY for row in facts.rows)
+    return _exactly(causes, StuckCause)
 
 
 def _ended(facts: Facts) -> Expected:
@@ -215,14 +229,14 @@ def _reached(_: Moment, __: Facts) -> Expected:
 def _processes(moment: Moment, _: Facts) -> Expected:
     """One worker an engine; the collector is the sidecar's own look at this host's cards."""
     proxies = int(moment.front is Front.HOOKED)
-    return _exactly({"engine": 2, "worker": 2, "proxy": proxies, "collector": 1}, EMITTER_KINDS)
+    engines = len(moment.engines)
+    return _exactly({"engine": engines, "worker": engines, "proxy": proxies, "collector": 1}, EMITTER_KINDS)
 
 
 def _settings(moment: Moment, _: Facts) -> Expected:
     """By engine, role, model and whether it is on; which version and connector it has is the environment's."""
-    on = "yes" if moment.config.bidirectional else "no"
-    roles = (Role.PREFILL, Role.DECODE)
-    return {f"{role}-{moment.config.ordinal},{role},{MODEL_NAME},{on}": Bound(1, 1) for role in roles}
+    on = {True: "yes", False: "no"}
+    return {f"{one.name},{one.role},{MODEL_NAME},{on[one.bidirectional]}": Bound(1, 1) for one in moment.engines}
 
 
 def _still(moment: Moment, facts: Facts) -> Expected:

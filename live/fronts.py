@@ -41,13 +41,21 @@ class RunningFront:
 
 @contextlib.contextmanager
 def running_front(
-    front: Front, pair: Pair, log: Path, *, hook: Mapping[str, str], options: tuple[str, ...] = ()
+    front: Front,
+    pair: Pair,
+    log: Path,
+    *,
+    hook: Mapping[str, str],
+    options: tuple[str, ...] = (),
+    around_spare: bool = False,
 ) -> Iterator[RunningFront]:
-    """Start it in front of ``pair``. ``hook`` is the hook's environment; empty: there is none. ``options`` are for a
-    proxy of ours."""
+    """Start it in front of ``pair``, ``around_spare``: without its second D. ``hook`` is the hook's environment; empty:
+    there is none. ``options`` are for a proxy of ours."""
     (port,) = free_ports(1)
     environment = hook if front is Front.HOOKED else {}
-    process = start([*_command(front, pair, port, hooked=bool(environment)), *options], log, environment)
+    decodes = pair.decodes[:1] if around_spare else pair.decodes
+    engines = ["--prefill", pair.prefill.url, *(part for engine in decodes for part in ("--decode", engine.url))]
+    process = start([*_command(front, engines, port, hooked=bool(environment)), *options], log, environment)
     try:
         url = f"http://127.0.0.1:{port}"
         wait_ready(f"{url}/health", alive(f"the {front} proxy", process, log), seconds=START_SECONDS)
@@ -56,8 +64,7 @@ def running_front(
         stop(process, STOP_SECONDS)
 
 
-def _command(front: Front, pair: Pair, port: int, *, hooked: bool) -> list[str]:
-    engines = ["--prefill", pair.prefill.url, "--decode", pair.decode.url]
+def _command(front: Front, engines: list[str], port: int, *, hooked: bool) -> list[str]:
     if front is Front.ROUTER:
         here = ["--host", "127.0.0.1", "--port", str(port)]
         metrics = ["--prometheus-host", "127.0.0.1", "--prometheus-port", str(free_ports(1)[0])]

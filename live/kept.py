@@ -9,9 +9,15 @@ from live.driver import TurnTruth
 from live.verdict import FETCHED, LATE, LITTLE_LEFT, Row
 
 
-def judge(truth: Iterable[TurnTruth], rows: Sequence[Row], waited_for: Collection[str]) -> list[str]:
+def judge(
+    truth: Iterable[TurnTruth],
+    rows: Sequence[Row],
+    waited_for: Collection[str],
+    lost: Collection[tuple[str, int]] = (),
+) -> list[str]:
     """One sentence for each hold whose end is told wrongly. ``truth`` in the order in which turns ended;
-    ``waited_for``: configurations that were watched until D held nothing more."""
+    ``waited_for``: configurations that were watched until D held nothing more; ``lost``: configurations whose D ended
+    with all that it held, and when (wall clock, ns)."""
     by_caller: defaultdict[str, list[Row]] = defaultdict(list)
     users: defaultdict[str, list[tuple[TurnTruth, Row]]] = defaultdict(list)
     told: list[tuple[TurnTruth, Row]] = []
@@ -26,19 +32,21 @@ def judge(truth: Iterable[TurnTruth], rows: Sequence[Row], waited_for: Collectio
     out = []
     for turn, row in told:
         where = f"{turn.configuration} {turn.conversation} turn {turn.turn}"
-        if (row["left_hold_id"] is not None) != (turn.outcome == "ok"):
+        if (row["left_hold_id"] is not None) != (turn.outcome == "ok" and turn.holds):
             out.append(f"{where}: the client saw {turn.outcome}, and the hold it left is {row['left_hold_id']}")
         elif row["left_hold_id"] is not None:
-            wanted = _end(users[row["left_hold_id"]], waited_for=turn.configuration in waited_for)
+            gone = any(name == turn.configuration and at_ns > turn.started_wall_ns for name, at_ns in lost)
+            unread = "holder_lost" if gone else "ttl" if turn.configuration in waited_for else None
+            wanted = _end(users[row["left_hold_id"]], unread)
             if row["hold_outcome"] != wanted:
                 out.append(f"{where}: its hold ended as {row['hold_outcome']}, expected {wanted}")
     return out
 
 
-def _end(users: Sequence[tuple[TurnTruth, Row]], *, waited_for: bool) -> str | None:
-    """Of a hold, by the first turn that was given it."""
+def _end(users: Sequence[tuple[TurnTruth, Row]], unread: str | None) -> str | None:
+    """Of a hold, by the first turn that was given it; ``unread``: of one that nobody was, or that gave up."""
     if not users:
-        return "ttl" if waited_for else None
+        return unread
     turn, row = users[0]
     if row["reason"] == "holder_lost":
         return "holder_lost"
@@ -46,4 +54,4 @@ def _end(users: Sequence[tuple[TurnTruth, Row]], *, waited_for: bool) -> str | N
         return "ttl"
     if row["reason"] in LITTLE_LEFT:
         return "notified"
-    return "read" if row["path"] in FETCHED else "ttl"
+    return "read" if row["path"] in FETCHED else unread

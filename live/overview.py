@@ -48,9 +48,9 @@ def judge(facts: Facts, prometheus: Asked) -> list[str]:
     for title, at in NOW.items():
         for moment in facts.moments:
             # An engine is listed for a minute after it ended: the pair before this one may be.
-            here = {**_HERE, "$engine": f"(prefill|decode)-{moment.config.ordinal}"}
+            here = {**_HERE, "$engine": "|".join(engine.name for engine in moment.engines)}
             found = prometheus.moment(panels[title].filled(**here), moment.at_s)
-            where = f"{title}, {moment.config.name}"
+            where = f"{title}, {moment.configuration}"
             out += _differences(where, _values(found, SHOWN.get(title)), at(moment, facts))
     return [*out, *_reconciliation(facts, prometheus)]
 
@@ -61,10 +61,11 @@ def _reconciliation(facts: Facts, prometheus: Asked) -> Iterator[str]:
         for quantity in reconcile.QUANTITIES:
             if quantity.name not in values:
                 continue
-            for job, samples in ((JOB, quantity.ours), (ENGINES, quantity.theirs)):
+            seen = values[quantity.name]
+            done = seen + facts.unseen.get(engine, {}).get(quantity.name, 0)
+            for job, samples, known in ((JOB, quantity.ours, seen), (ENGINES, quantity.theirs, done)):
                 counted = prometheus.counted(samples.selector(job=job, engine=engine), facts.end_s)
-                if counted != values[quantity.name]:
-                    known = values[quantity.name]
+                if counted != known:
                     yield f"{engine}, {quantity.name}: {samples.name} was scraped up to {counted:g}, and it is {known}"
 
 

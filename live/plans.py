@@ -10,8 +10,7 @@ from live import agent, foreign, remedies, savings, troubles
 from live.conversations import conversations
 from live.engines import PairConfig
 from live.fronts import Front
-from live.sidecar import wait_quiet
-from live.stage import MARGIN_S, Stage
+from live.stage import Stage
 
 SEED = 7
 SEEDS = range(20)
@@ -22,7 +21,7 @@ TOOLS = (
 """With these an engine takes a request that names a tool to call, and its random weights come to an end of the call."""
 AT_ONCE = 1
 """Sessions of the scripted agent: two cores that are busy otherwise give its own clock the lie."""
-GIVE_UP_S = 30
+GIVE_UP_S = 15
 """A client of the pair that loses turns waits so long."""
 
 
@@ -30,12 +29,19 @@ GIVE_UP_S = 30
 class Phase:
     """One thing that is done, and the proxy through which."""
 
-    do: Callable[[Stage], object]
+    do: Callable[[Stage], None]
     front: Front = Front.HOOKED
     options: tuple[str, ...] = ()
     """For the proxy, where it is ours."""
+    around_spare: bool = False
+    """It knows nothing of the pair's second D."""
     calms: tuple[str, ...] = ()
     """Alerts that fired for what was done to the pair before, and must be quiet meanwhile."""
+
+    @property
+    def name(self) -> str:
+        """What is done, in a word."""
+        return self.do.__name__.strip("_").replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,6 @@ def _conversations(stage: Stage) -> None:
 def _savings(stage: Stage) -> None:
     stage.say(f"{stage.config.name}: {savings.LEARNING + savings.TRIALS} sessions, each without reuse and with it")
     stage.hold(savings.sessions(SEED))
-    # They follow each other so closely that there is always one in the last heartbeats.
-    wait_quiet(stage.sidecar, seconds=MARGIN_S, say=stage.say, while_held=True)
 
 
 def _router(stage: Stage) -> None:
@@ -74,10 +78,6 @@ def _bare(stage: Stage) -> None:
 def _troubles(stage: Stage) -> None:
     stage.hold(troubles.single_troubles())
     stage.hold(troubles.random_troubles(SEED))
-
-
-def _restart(stage: Stage) -> None:
-    stage.hold_over_a_restart(troubles.around_a_restart(), before_turn=3)
 
 
 def _agent(stage: Stage) -> None:
@@ -100,6 +100,38 @@ def _stopped(stage: Stage) -> None:
     _without_handles(stage)
 
 
+def _prefill_off(stage: Stage) -> None:
+    """Turns with a handle hang, whether or not hooks look on; the proxy gives them up and asks again."""
+    stage.restart(stage.pair.prefill, bidirectional=False, threshold=remedies.THRESHOLD)
+    stage.hold(remedies.asked_again("asked-again"))
+    begin_s = stage.hold_unseen(remedies.asked_again("unseen"))
+    stage.hold(remedies.asked_again("seen-again"))
+    stage.calmed(("TurnscopeHookMissing",), begin_s)
+
+
+def _mended(stage: Stage) -> None:
+    begin_s = stage.restart(stage.pair.prefill, bidirectional=True)
+    stage.hold(remedies.fetching("fetching"))
+    stage.calmed((remedies.FEATURE_OFF, remedies.BELOW_THRESHOLD), begin_s)
+
+
+def _decode_off_and_on(stage: Stage) -> None:
+    """D crashes, comes back with the feature off, and is mended."""
+    stage.hold_over_a_crash(troubles.around_a_crash(), before_turn=3, bidirectional=False)
+    stage.hold(troubles.decode_off())
+    begin_s = stage.restart(stage.pair.decode, bidirectional=True)
+    stage.hold(remedies.fetching("fetching-again"))
+    stage.calmed((remedies.FEATURE_OFF,), begin_s)
+
+
+def _every_other(stage: Stage) -> None:
+    stage.hold(troubles.every_other_answer_by_the_spare())
+
+
+def _around(stage: Stage) -> None:
+    stage.hold(remedies.fetching("around"))
+
+
 def _forgotten_early(stage: Stage) -> None:
     stage.hold(remedies.forgotten_early())
 
@@ -112,7 +144,7 @@ PLANS = (
     Plan(PairConfig("uncached", 0, prefix_caching=False), (Phase(_conversations), Phase(_savings))),
     Plan(PairConfig("cached", 1, prefix_caching=True), (Phase(_conversations),)),
     Plan(
-        PairConfig("troubled", 2, prefix_caching=False, hold_ttl_s=20),
+        PairConfig("troubled", 2, prefix_caching=False),
         (
             Phase(_troubles),
             Phase(_stopped, options=remedies.NO_HANDLES, calms=(*WRONG, "TurnscopeReadsDeclined")),
@@ -120,7 +152,7 @@ PLANS = (
         ),
     ),
     Plan(
-        PairConfig("recomputing", 3, prefix_caching=False, hold_ttl_s=20, load_failure_policy="recompute"),
+        PairConfig("recomputing", 3, prefix_caching=False, load_failure_policy="recompute"),
         # Without a hook first: while one is heard of, a turn without its word is waited for.
         (
             Phase(_router, Front.ROUTER),
@@ -132,8 +164,25 @@ PLANS = (
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.
     Plan(
-        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, arguments=TOOLS),
-        (Phase(_agent), Phase(_restart)),
+        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, threshold=remedies.TOO_HIGH, arguments=TOOLS),
+        (
+            Phase(_agent),
+            Phase(_prefill_off, options=remedies.GIVES_UP),
+            Phase(_mended),
+            Phase(_decode_off_and_on),
+        ),
         to_the_end=False,
     ),
 )
+
+# What is set otherwise has another layout of KV, and the handshake refuses it.
+BY_NAME = (
+    Plan(
+        PairConfig("routed", 5, prefix_caching=False, spare=("--dtype", "float32")),
+        (
+            Phase(_every_other),
+            Phase(_around, around_spare=True, calms=("TurnscopeHandshakesFail",)),
+        ),
+    ),
+)
+"""Not part of a whole run, since they take engines of their own: ``python -m live --configurations routed``."""

@@ -1,4 +1,4 @@
-"""Processor time that processes have taken: what a piece of work costs, whatever else the machine does meanwhile."""
+"""Processor time that threads have taken: what a piece of work costs, whatever else the machine does meanwhile."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from pathlib import Path
 PROC = Path("/proc")
 
 
-def taken_ns(leaders: Iterable[int], proc: Path = PROC) -> int:
-    """Nanoseconds that the running threads of these processes, and of all that they started, have had so far.
+def taken_ns(leaders: Iterable[int], proc: Path = PROC) -> dict[int, int]:
+    """Nanoseconds that each running thread of these processes, and of all that they started, has had so far, by the
+    thread's id; that of a process's main thread is the process's.
 
     ``leaders`` began a session of their own (``live.engines.start``). Source: ``/proc/PID/task/TID/schedstat``, whose
-    first figure is the time on a processor; a thread that has ended no longer counts.
+    first figure is the time on a processor.
     """
     wanted = set(leaders)
-    return sum(_task_ns(task) for process in _processes(proc, wanted) for task in _list(process / "task"))
+    return {int(task.name): _task_ns(task) for process in _processes(proc, wanted) for task in _list(process / "task")}
+
+
+def between(before: dict[int, int], after: dict[int, int]) -> dict[int, int]:
+    """What each thread has taken meanwhile; of one that has ended it is not known."""
+    return {thread: taken - before.get(thread, 0) for thread, taken in after.items()}
 
 
 def _processes(proc: Path, sessions: set[int]) -> Iterable[Path]:

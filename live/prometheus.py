@@ -7,13 +7,13 @@ import itertools
 import json
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
-from live.engines import LiveError, alive, free_ports, start, stop, wait_ready
+from live.engines import Engine, LiveError, alive, free_ports, start, stop, wait_ready
 
 JOB: Final = "turnscope"
 """Of the sidecar's scrapes, as the rules want it."""
@@ -44,13 +44,11 @@ class Prometheus:
         self._targets(JOB, [{"targets": [_address(url)]}])
         return self.settled()
 
-    def scrape_engines(self, engines: Mapping[str, str], started_again: Collection[str] = ()) -> None:
-        """From now on these engines, by name, at these addresses, and no others. One that ``started_again`` has series
-        of its own: counters that stand where they stood before do not show that they began at 0 in between."""
-        labels = {
-            name: {"engine": name, "life": "2"} if name in started_again else {"engine": name} for name in engines
-        }
-        self._targets(ENGINES, [{"targets": [_address(url)], "labels": labels[name]} for name, url in engines.items()])
+    def scrape_engines(self, engines: Iterable[Engine]) -> None:
+        """From now on these engines and no others. Each life of one has series of its own: counters that stand where
+        they stood before do not show that they began at 0 in between."""
+        labels = {engine.url: {"engine": engine.name, "life": str(engine.life)} for engine in engines}
+        self._targets(ENGINES, [{"targets": [_address(url)], "labels": own} for url, own in labels.items()])
 
     def _targets(self, job: str, targets: list[dict[str, Any]]) -> None:
         new = self._folder / f"{job}.new"

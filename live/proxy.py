@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import httpx
@@ -74,24 +75,26 @@ class Handles:
 
 def make_app(
     prefill_url: str,
-    decode_url: str,
+    decode_urls: Sequence[str],
     handle_ttl_s: float = HANDLE_TTL_S,
     forward: tuple[str, ...] = (),
     prefill_timeout_s: float | None = None,
 ) -> FastAPI:
-    """The proxy between its clients and the two engines, to which it passes the headers named in ``forward`` on. A
-    prefill that brought a handle and does not answer in ``prefill_timeout_s`` is given up and asked again without it.
+    """The proxy between its clients and the engines, to which it passes the headers named in ``forward`` on; of several
+    decode engines each gets the next request. A prefill that brought a handle and does not answer in
+    ``prefill_timeout_s`` is given up and asked again without it.
     """
     handles = Handles(handle_ttl_s)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with (
-            httpx.AsyncClient(base_url=prefill_url, timeout=None, limits=limits) as prefill,
-            httpx.AsyncClient(base_url=decode_url, timeout=None, limits=limits) as decode,
-        ):
-            app.state.prefill, app.state.decode = prefill, decode
+        async with contextlib.AsyncExitStack() as stack:
+            prefill, *decodes = [
+                await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=None, limits=limits))
+                for url in (prefill_url, *decode_urls)
+            ]
+            app.state.prefill, app.state.decodes = prefill, itertools.cycle(decodes)
             yield
 
     app = FastAPI(lifespan=lifespan)
@@ -123,6 +126,7 @@ def make_app(
         passed = {name: request.headers[name] for name in forward if name in request.headers}
         headers = {"X-Request-Id": str(uuid.uuid4()), **passed}
         handle = handles.take(conversation)
+        decode = next(app.state.decodes)
         started = time.perf_counter()
         first = await _prefill(app.state.prefill, body, handle, headers, prefill_timeout_s)
         log.info(
@@ -136,9 +140,9 @@ def make_app(
             return Response(first.content, first.status_code, media_type=first.headers.get("content-type"))
         body["kv_transfer_params"] = first.json().get("kv_transfer_params")
         if body.get("stream"):
-            stream = _stream(app.state.decode, body, headers, lambda found: handles.put(conversation, found))
+            stream = _stream(decode, body, headers, lambda found: handles.put(conversation, found))
             return StreamingResponse(stream, media_type="text/event-stream")
-        answer = await app.state.decode.post("/v1/chat/completions", json=body, headers=headers)
+        answer = await decode.post("/v1/chat/completions", json=body, headers=headers)
         if answer.status_code != 200:
             return Response(answer.content, answer.status_code, media_type=answer.headers.get("content-type"))
         content = answer.json()
@@ -211,7 +215,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--prefill", required=True, help="URL of the prefill engine")
-    parser.add_argument("--decode", required=True, help="URL of the decode engine")
+    parser.add_argument("--decode", required=True, action="append", help="URL of a decode engine")
     parser.add_argument("--forward", action="append", default=[], metavar="HEADER", help="passed on to the engines")
     parser.add_argument("--handle-ttl", type=float, default=HANDLE_TTL_S, help="seconds a handle is kept")
     parser.add_argument("--prefill-timeout", type=float, help="seconds after which one with a handle is given up")

@@ -34,7 +34,13 @@ class Result:
     folder: Path
     truth: list[TurnTruth] = field(default_factory=list)
     engines: dict[str, reconcile.Values] = field(default_factory=dict)
-    """The engines' own counters, by engine name."""
+    """The engines' own counters, by engine name, of what they did while their hooks were on."""
+    not_seen: dict[str, reconcile.Values] = field(default_factory=dict)
+    """And of what they did while they were off."""
+    unseen_truth: list[TurnTruth] = field(default_factory=list)
+    """What was done meanwhile."""
+    lost_holds: list[tuple[str, int]] = field(default_factory=list)
+    """Configurations whose D ended, and when (wall clock, ns): with it went what it held."""
     ours: dict[str, reconcile.Values] = field(default_factory=dict)
     unknown: dict[str, Share] = field(default_factory=dict)
     """By configuration, by our own metric: turns that both kinds of hooks told of, without a known reason."""
@@ -73,12 +79,13 @@ class Result:
 
     def count(self, engine: Engine) -> None:
         """Add what the engine has counted since it was started to its name."""
-        engine.require_alive()
-        page = httpx.get(f"{engine.url}/metrics", timeout=30).raise_for_status().text
-        before = self.engines.get(engine.name, {})
-        self.engines[engine.name] = {
-            what: value + before.get(what, 0) for what, value in reconcile.theirs(page).items()
-        }
+        self.engines[engine.name] = _plus(self.engines.get(engine.name, {}), counters(engine))
+
+    def unseen(self, engine: Engine, before: reconcile.Values) -> None:
+        """What it has counted since ``before`` its hooks have not seen."""
+        since = _minus(counters(engine), before)
+        self.not_seen[engine.name] = _plus(self.not_seen.get(engine.name, {}), since)
+        self.engines[engine.name] = _minus(self.engines.get(engine.name, {}), since)
 
     @property
     def rows(self) -> list[reconcile.Row]:
@@ -101,7 +108,16 @@ class Result:
 
     def ask(self, prometheus: Prometheus, stored: Sequence[Row]) -> None:
         """Ask the Prometheus that has scraped the run for every panel, and for alerts around their remedies."""
-        facts = Facts(stored, self.truth, self.scripted, self.engines, self.moments, self.begin_s, self.end_s)
+        facts = Facts(
+            stored,
+            self.truth,
+            self.scripted,
+            self.engines,
+            self.not_seen,
+            self.moments,
+            self.begin_s,
+            self.end_s,
+        )
         self.shown_wrongly = overview.judge(facts, prometheus)
         self.not_calmed = list(remedies.judge(self.calmed, prometheus.moment))
 
@@ -110,7 +126,7 @@ class Result:
         hooked = [turn for turn in self.truth if turn.front is Front.HOOKED]
         self.verdict = judge(hooked, stored)
         foreign.judge([turn for turn in self.truth if turn.front is not Front.HOOKED], stored, self.verdict)
-        self.verdict.problems += kept.judge(hooked, stored, self.waited_for)
+        self.verdict.problems += kept.judge(hooked, stored, self.waited_for, self.lost_holds)
         self.verdict.problems += trials.judge(self.trials, self.views)
         # Before any proxy is heard of, what warms an engine up counts as a turn as well.
         begun = min((turn.started_wall_ns for turn in self.truth), default=0)
@@ -121,9 +137,30 @@ class Result:
         if over_efa := self.over_efa + sum(row["transport"] == Transport.EFA for row in stored):
             self.verdict.problems.append(f"{over_efa} windows and turns over EFA, which this host's loopback is not")
         self.verdict.problems += [*self.shown_wrongly, *self.not_calmed]
+        self.verdict.problems += remedies.judge_unseen(self.unseen_truth, stored)
         known = self.known
         self.verdict.problems += agent_verdict.judge(self.scripted, known)
         self.saved = savings.trials(self.truth, known)
         self.verdict.problems += savings.judge(self.saved)
         self.stored_unknown = unknown_of(hooked, self.scripted, stored)
         self.verdict.problems += unexplained(self.unknown, self.stored_unknown)
+
+
+def turns(store: Path) -> list[Row]:
+    """All turns of a run's store."""
+    with contextlib.closing(StoreReader(str(store))) as reader:
+        return list(reader.recent_turns(limit=10_000).table.to_pylist())
+
+
+def counters(engine: Engine) -> reconcile.Values:
+    """What the engine has counted since it was started."""
+    engine.require_alive()
+    return reconcile.theirs(httpx.get(f"{engine.url}/metrics", timeout=30).raise_for_status().text)
+
+
+def _plus(one: reconcile.Values, other: reconcile.Values) -> reconcile.Values:
+    return {what: one.get(what, 0) + other.get(what, 0) for what in one.keys() | other.keys()}
+
+
+def _minus(one: reconcile.Values, other: reconcile.Values) -> reconcile.Values:
+    return _plus(one, {what: -value for what, value in other.items()})

@@ -9,33 +9,24 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 
 from live import leaks, router_setup, savings, setup, unknown
-from live.cards import running_cards
-from live.engines import LiveError, running_pair
-from live.expected import Moment
-from live.fronts import Front, running_front
-from live.plans import PLANS, Plan
-from live.prometheus import Prometheus, running_prometheus
-from live.remedies import Calmed
-from live.result import Result
-from live.sidecar import Sidecar, running_sidecar, wait_quiet
+from live.engines import LiveError
+from live.fronts import Front
+from live.plans import BY_NAME, PLANS, Plan
+from live.prometheus import running_prometheus
+from live.result import Result, turns
+from live.runner import MODEL, Runner
+from live.sidecar import running_sidecar
 from live.sink import trace_file
-from live.stage import MARGIN_S, Stage
-from live.unknown import Share
-from live.verdict import Row
 from turnscope.measures import reconcile
-from turnscope.store import StoreReader
 
 FOLDER = setup.ROOT / "build" / "live"
-MODEL = setup.ROOT / "build" / "pair-model"
 
 
 def run(
@@ -63,79 +54,18 @@ def run(
         ):
             result.begin_s = prometheus.scrape_sidecar(sidecar.url)
             say(f"sidecar: {sidecar.url}/metrics, log {sidecar.log}")
-            for plan in plans:
-                _run_one(plan, sidecar, prometheus, python, result, proxy_hook, say)
+            Runner(sidecar, prometheus, result, python, proxy_hook=proxy_hook, say=say).do(plans)
             result.ours = sidecar.counts()
             result.over_efa = sidecar.windows("efa")
             for page in ("metrics", "status"):
                 (folder / page).write_text(sidecar.page(f"/{page}"))
             result.end_s = prometheus.settled()
-        stored = _rows(result.store)
+        stored = turns(result.store)
         result.ask(prometheus, stored)
     result.leaks = leaks.found(folder, result.needles)
     (folder / "truth.json").write_bytes(msgspec.json.format(msgspec.json.encode(result.truth)))
     result.judge(stored)
     return result
-
-
-def _run_one(
-    plan: Plan,
-    sidecar: Sidecar,
-    prometheus: Prometheus,
-    python: Path,
-    result: Result,
-    proxy_hook: bool,
-    say: Callable[[str], None],
-) -> None:
-    before = sidecar.explained()
-    with contextlib.ExitStack() as stack:
-        cards = None
-        if plan.with_cards:
-            cards = stack.enter_context(running_cards(result.folder / "cards", sidecar.endpoint))
-        endpoint = {"TURNSCOPE_ENDPOINT": cards.endpoint if cards else sidecar.endpoint}
-        config = replace(plan.config, environment={**plan.config.environment, **endpoint})
-        say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {result.folder}")
-        started = time.monotonic()
-        pair = stack.enter_context(running_pair(config, python=python, model=MODEL, logs=result.folder))
-        prometheus.scrape_engines(pair.urls)
-        result.groups += [engine.process.pid for engine in pair.engines]
-        say(f"{config.name}: ready after {time.monotonic() - started:.0f} s, warmed up; driving")
-        started = time.monotonic()
-        since_s = prometheus.settled()
-        for number, phase in enumerate(plan.phases):
-            log = result.folder / f"proxy-{config.ordinal}-{number}.log"
-            begin_s = _counted(sidecar, prometheus, say) if phase.calms else since_s
-            hook = {"TURNSCOPE_ENDPOINT": sidecar.endpoint} if proxy_hook else {}
-            begun_s = time.time()
-            with running_front(phase.front, pair, log, hook=hook, options=phase.options) as running:
-                phase.do(Stage(config, pair, running.url, sidecar, prometheus, result, say, phase.front, cards))
-                result.moments.append(Moment(prometheus.settled(), config, phase.front, begun_s))
-            if phase.calms:
-                end_s = _counted(sidecar, prometheus, say)
-                result.calmed.append(Calmed(phase.calms, config.name, since_s, begin_s, end_s))
-        say(f"{config.name}: driven in {time.monotonic() - started:.0f} s; waiting until all is counted")
-        wait_quiet(sidecar, seconds=config.hold_ttl_s + MARGIN_S, say=say, while_held=not plan.to_the_end)
-        if plan.to_the_end:
-            result.waited_for.add(config.name)
-        for engine in pair.engines:
-            result.count(engine)
-        result.needles = leaks.needles(pair.prefill)
-    now = sidecar.explained()
-    result.unknown[config.name] = Share(now.turns - before.turns, now.unknown - before.unknown)
-    if cards:
-        result.trials = cards.done
-        result.views = {view: _rows(each.store) for view, each in cards.views.items()}
-
-
-def _counted(sidecar: Sidecar, prometheus: Prometheus, say: Callable[[str], None]) -> float:
-    """The time of a scrape when all that was done is counted."""
-    wait_quiet(sidecar, seconds=MARGIN_S, say=say, while_held=True)
-    return prometheus.settled()
-
-
-def _rows(store: Path) -> list[Row]:
-    with contextlib.closing(StoreReader(str(store))) as reader:
-        return list(reader.recent_turns(limit=10_000).table.to_pylist())
 
 
 def _set_up_router() -> None:
@@ -167,9 +97,12 @@ def _save_counters(result: Result, recording: Path) -> Path:
 
 def main(arguments: list[str] | None = None) -> int:
     """0: all equal and right; 1: something is not; 2: it could not be run, with one sentence."""
-    plans = {plan.config.name: plan for plan in PLANS}
+    plans = {plan.config.name: plan for plan in (*PLANS, *BY_NAME)}
+    names = ",".join(plan.config.name for plan in PLANS)
     parser = argparse.ArgumentParser(prog="python -m live", description=(__doc__ or "").strip())
-    parser.add_argument("--configurations", default=",".join(plans), help="which of %(default)s, separated by commas")
+    others = ", ".join(plan.config.name for plan in BY_NAME)
+    which = f"which, separated by commas; only if they are named: {others} (default: %(default)s)"
+    parser.add_argument("--configurations", default=names, help=which)
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the events and, beside them, the counters")
     parser.add_argument(
         "--export-otlp", metavar="URL", help="a trace backend for the turns, e.g. http://127.0.0.1:4317"

@@ -46,12 +46,21 @@ class Sidecar:
         """Windows of which it said that this carried what was moved."""
         return int(self._sum("turnscope_fabric_windows_total", f'transport="{transport}"'))
 
+    def hooks(self) -> int:
+        """Processes of engines and proxies whose hook is heard."""
+        kinds = ("engine", "worker", "proxy")
+        return int(sum(self._sum("turnscope_emitters_alive", f'emitter_kind="{kind}"') for kind in kinds))
+
     def busy(self, *, while_held: bool = False) -> int:
         """Turns that are still to be counted, and holds unless they may stay (``while_held``); events on their way."""
         status = json.loads(self.page("/status"))
         held = 0.0 if while_held else self._sum("turnscope_held_requests")
         behind = status["exporter"]["lag_bytes"] // HEARTBEATS_BYTES
         return int(status["assembly"]["open_turns"] + held + behind)
+
+    def running(self) -> int:
+        """Turns that were under way by the last heartbeats."""
+        return int(self._sum("turnscope_turns_open", 'state="running"'))
 
     def _sum(self, name: str, *labels: str) -> float:
         lines = [line for line in self.page("/metrics").splitlines() if line.startswith(f"{name}{{")]
@@ -95,4 +104,11 @@ def wait_quiet(sidecar: Sidecar, *, seconds: float, say: Callable[[str], None], 
             return
         now = time.monotonic()
         quiet_since = None if sidecar.busy(while_held=while_held) else (quiet_since or now)
+        time.sleep(1)
+
+
+def wait_rested(sidecar: Sidecar, *, seconds: float) -> None:
+    """Until the last heartbeats of all that was done have passed, which list what was under way."""
+    deadline = time.monotonic() + seconds
+    while sidecar.running() and time.monotonic() < deadline:
         time.sleep(1)

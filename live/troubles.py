@@ -102,11 +102,21 @@ def _random_conversation(name: str, draw: random.Random) -> Conversation:
     return Conversation(name, tuple(reasons), acts=acts, suspicions=suspicions)
 
 
-def around_a_restart(count: int = 3) -> tuple[Conversation, ...]:
+def around_a_crash(count: int = 3) -> tuple[Conversation, ...]:
     """Two turns before D is killed, two after."""
     return tuple(
         Conversation(f"holder-lost-{number}", (FIRST, NONE, LOST_HOLDER, AFTER_FAILURE)) for number in range(count)
     )
+
+
+def decode_off() -> Groups:
+    """D has reverse transfer off: it keeps nothing for the next turn."""
+    return ((Conversation("not-held", (FIRST, ("feature_off_decode",))),),)
+
+
+def every_other_answer_by_the_spare(count: int = 3) -> Groups:
+    """One after the other, so that second turns go to the pair's second D, whose handshake with P fails."""
+    return (tuple(Conversation(f"every-other-{number}", (FIRST, NONE)) for number in range(count)),)
 
 
 def late_under_recompute() -> Groups:

@@ -299,9 +299,9 @@ def test_a_checkpoint_shortens_the_next_replay(box: Callable[..., Box]) -> None:
     for events in conversation(5):
         run.pipeline.accept(events)
     run.settled(5)
-    run.eventually(lambda: checkpoints.load(run.folder))
+    run.eventually(lambda: list(checkpoints.load(run.folder)))
     run.close()
-    newest = checkpoints.load(run.folder)[0]
+    newest = next(checkpoints.load(run.folder))
     again = box()
     rest = [r for r, _ in again.journal.read(newest.position) if isinstance(r, Batch)]
     assert rest == []

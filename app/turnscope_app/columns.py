@@ -104,6 +104,8 @@ def _warnings(row: Row) -> str:
     tools = (row.get("errors") or 0) - row["failed_turns"]
     if tools > 0:
         parts.append(f"✕ {tools:,} tools failed")
+    if row.get("too_large"):
+        parts.append("too large to be taken apart")
     return " · ".join(parts)
 
 
@@ -117,6 +119,8 @@ def _names(field: str) -> Callable[[Row], list[str]]:
 
 def _most(row: Row) -> str | None:
     """The part that most of its working time was spent on, and its share of all its time."""
+    if row.get("too_large"):
+        return None
     parts = {part: row.get(f"{part}_ns") or 0 for part in words.PARTS if part != Part.USER_WAIT}
     part = max(parts, key=lambda name: parts[name])
     return f"{words.PARTS[part].plain}, {text.share(parts[part], row['wall_ns'])}" if parts[part] else None
@@ -142,7 +146,8 @@ SESSIONS: Final = (
     Column(
         "warnings",
         "Check",
-        "Turns whose answer may be wrong, and turns that were not answered. Open the session.",
+        "Turns whose answer may be wrong, turns that were not answered, and whether it is too large to be taken apart. "
+        "Open the session.",
         width=130,
         value=_warnings,
     ),
@@ -199,7 +204,7 @@ SESSIONS: Final = (
         "too small to fetch are none.",
         Kind.WORD,
         vocabulary=words.REASONS,
-        value=lambda row: row["main_reason"] or words.NO_OBSTACLE,
+        value=lambda row: row["main_reason"] or (None if row.get("too_large") else words.NO_OBSTACLE),
     ),
     Column(
         "task_latency_median_ns",

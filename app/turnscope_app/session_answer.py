@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from turnscope.measures.verdict import Verdict, judge
+from turnscope.measures.verdict import Owner, Verdict, judge
 from turnscope.model import Ceiling, Figures, SessionSummary
 from turnscope.semconv import Part
+from turnscope.store import summing
 from turnscope_app import text, words
 from turnscope_app.advice import OWNERS
 
@@ -56,6 +57,8 @@ SPENT: Final = {
 
 def answer(summary: SessionSummary) -> str:
     """Where the time went, in a sentence: the three largest parts."""
+    if summary.too_large:
+        return f"It took {text.duration(summary.wall_ns)}, and is too large to be taken apart."
     spent = sorted(parts(summary).items(), key=lambda item: -item[1])
     if not spent:
         return "Nothing of it lasted any time that was measured."
@@ -67,6 +70,8 @@ def answer(summary: SessionSummary) -> str:
 def ceiling(summary: SessionSummary) -> str:
     """The most that reuse could still give, with its range and what it rests on."""
     found = summary.ceiling
+    if summary.too_large:
+        return "Whether reuse would help is not known."
     if not summary.turns:
         return "Whether reuse would help is not known: none of its model calls passed an engine that is watched here."
     if found.free_ns is None or (not found.recomputed_tokens and found.unjudged_turns):
@@ -100,6 +105,11 @@ def _unjudged(found: Ceiling) -> str:
 
 def doubts(summary: SessionSummary) -> list[str]:
     """What is not measured, and what would measure it."""
+    if summary.too_large:
+        return [
+            f"It has {summary.turns + summary.spans:,} turns and spans, more than the {summing.MOST_ROWS:,} that are "
+            "taken apart at once: where its time went, and what its spans tell, is not shown."
+        ]
     out = []
     whole, between = summary.wall_ns, summary.unknown_ns - summary.unknown_model_call_ns
     if summary.inferred_ns:
@@ -129,10 +139,11 @@ def separated(summary: SessionSummary) -> bool:
 
 NOT_SEPARATED: Final = (
     "**Outside the model: tools or application, not separated.** No spans of this agent came, so a wait between two "
-    "model calls is told by what the second one brings, and the application's own work is in it. Two settings of the "
+    "model calls is told by what the second one brings, and the application's own work is in it. Settings of the "
     "agent's OpenTelemetry SDK separate them, with the session's id on its spans (for each SDK: docs/agents.md):"
 )
 SEPARATES: Final = """OTEL_EXPORTER_OTLP_ENDPOINT=http://HOST_OF_TURNSCOPE:4318
+OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
 OTEL_SERVICE_NAME=my-agent"""
 """What the agent's environment needs."""
 
@@ -171,6 +182,9 @@ _CEILING: Final = (
 
 def next_step(summary: SessionSummary) -> Step:
     """The one thing to do first, by the same rules as a period's."""
+    if summary.too_large:
+        owner, _ = OWNERS[Owner.APPLICATION]
+        return Step(owner, TO_MAKE_SMALLER)
     rule = judge(figures(summary))[0]
     owner, _ = OWNERS[rule.owner]
     if rule.verdict is Verdict.REUSE_WOULD_HELP:
@@ -180,6 +194,9 @@ def next_step(summary: SessionSummary) -> Step:
     return Step(owner, STEPS[rule.verdict])
 
 
+TO_MAKE_SMALLER: Final = (
+    "Give every run of the agent a session of its own, or send fewer spans: then it is taken apart."
+)
 STEPS: Final[dict[Verdict, str]] = {
     Verdict.NOTHING_SEEN: "Nothing is known of it.",
     Verdict.ANSWERS_IN_DOUBT: (

@@ -96,6 +96,16 @@ def test_a_session_row_in_screen_units(reader: StoreReader) -> None:
     assert (loose["session"], loose["turns"]) == ("Turns without a session id", 2)
 
 
+def test_a_session_too_large_to_be_taken_apart_says_so_in_the_list(
+    reader: StoreReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
+    row = frames.sessions(_listed(reader)).set_index("session").loc["support-chat-4711"]
+    assert row["warnings"] == "too large to be taken apart"
+    assert row["turns"] == 4
+    assert pd.isna(row[["most", "main_reason"]]).all()
+
+
 def test_a_turn_row_in_screen_units(tmp_path: Path) -> None:
     table, _ = _turns(
         tmp_path,

@@ -179,6 +179,24 @@ def test_what_is_inferred_or_unknown_is_said(tmp_path: Path) -> None:
     assert "it takes the proxy's hook, or the agent's spans" in between
 
 
+def test_a_session_too_large_to_be_taken_apart_says_so_and_nothing_that_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = agent_session.desk_agent()
+    monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", len(rows) - 20)
+    found = whole(tmp_path, rows, "desk-agent")
+    assert (found.summary.too_large, found.activities, found.turns.num_rows) == (True, [], 6)
+    assert session_answer.answer(found.summary) == "It took 1 min 10 s, and is too large to be taken apart."
+    assert session_answer.ceiling(found.summary) == "Whether reuse would help is not known."
+    (doubt,) = session_answer.doubts(found.summary)
+    assert f"more than the {len(rows) - 20} that are taken apart at once" in doubt
+    step = session_answer.next_step(found.summary)
+    assert (step.owner, step.said[:45]) == (
+        "for the application's team",
+        "Give every run of the agent a session of its ",
+    )
+
+
 def test_tools_and_application_are_said_to_be_separated_only_by_the_agents_spans(tmp_path: Path) -> None:
     assert session_answer.separated(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
     assert not session_answer.separated(whole(tmp_path / "2", agent_session.idle(), "over-night").summary)

@@ -32,7 +32,7 @@ class Stream(list[Event]):
 
 
 @st.composite
-def conversation(draw: st.DrawFn, pair: Pair, name: str, *, parks: bool) -> list[Event]:
+def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
     """Up to four turns of one session: fetched, local, failed, tried again, aborted, parked, sampled, unattributed;
     faithful or edited."""
     events: list[Event] = []
@@ -58,7 +58,7 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str, *, parks: bool) -> list
             cause = draw(st.sampled_from(list(StuckCause)))
             events.append(pair.p.say(Stuck(request_id=f"p{n}", cause=cause, handle=given), at + 20))
         tried = draw(st.integers(-6, 3))
-        named, parked = draw(st.booleans()), parks and draw(st.booleans())
+        named, parked = draw(st.booleans()), draw(st.booleans())
         events += failed_attempts(pair, n, tried, at, given=given, session=session, named=named, parked=parked)
         events += pair.turn(
             n,
@@ -143,13 +143,12 @@ def _read(local: str, engine_id: str, request_id: str, state: TransferState) -> 
 
 
 @st.composite
-def traffic(draw: st.DrawFn, *, parks: bool = False) -> Stream:
-    """All events of one to three conversations, with a heartbeat of each process, in the order of their times.
-    ``parks``: of requests that were given up, P may have said before that it would never run them."""
+def traffic(draw: st.DrawFn) -> Stream:
+    """All events of one to three conversations, with a heartbeat of each process, in the order of their times."""
     pair = Pair(proxy=draw(st.booleans()))
     events = pair.start()
     for name in "abc"[: draw(st.integers(1, 3))]:
-        events += draw(conversation(pair, name, parks=parks))
+        events += draw(conversation(pair, name))
     events += [process.beat(5 * TURN_MS) for process in pair.processes]
     return Stream(sorted(events, key=lambda e: (e.mono_ns, e.emitter.id, e.seq)))
 

@@ -288,3 +288,21 @@ def test_evaluations_survive_a_restart() -> None:
     second.restore(first.snapshot())
     second.feed_spans([span(1)], 2)
     assert [row.evaluation_name for row in newest(second.take()).values()] == ["correctness"]
+
+
+def test_spans_of_agents_that_no_session_is_known_of_are_told_once_their_trace_is_complete() -> None:
+    assembler = Assembler(AssemblySettings())
+
+    def loose(seconds: float) -> int:
+        return assembler.status(int(seconds * 10**9)).spans_without_session
+
+    assembler.feed_spans([span(2, 1, kind="tool"), span(3, 1, kind="model_call"), span(4, 1, kind="other")], 0)
+    assert (loose(119), loose(120)) == (0, 2)
+    assembler.feed_spans([span(2, 1, kind="tool", output_tokens=5)], 10**9)
+    assert (loose(120), loose(121)) == (0, 2), "told anew and counted once"
+    restored = Assembler(AssemblySettings())
+    restored.restore(assembler.snapshot())
+    assembler = restored
+    assert loose(121) == 2
+    assembler.feed_spans([span(1, session="s", kind="agent")], 2 * 10**9)
+    assert loose(1000) == 0, "the one that names it came last"

@@ -10,7 +10,7 @@ from tests.builders import MS, D, P, Pair, Process, request
 from turnscope.assembly import AssemblySettings
 from turnscope.assembly.sequence import Arrival, Sequence
 from turnscope.catalog import METRICS, label_sets
-from turnscope.model import EngineState, Event
+from turnscope.model import EngineState, Event, Hold, HoldUse, Transfer
 from turnscope.semconv import Role
 
 
@@ -111,6 +111,37 @@ def test_a_turn_is_not_finalised_by_silence_while_its_request_is_listed() -> Non
     run.feed(end, at_ms=200_000).wait()
     assert run.turns()["p1"].has_decode
     assert (run.count("turns_total"), run.count("late_facts_total")) == (1, 0)
+
+
+@pytest.mark.parametrize("begun_ms", range(0, 5000, 500))
+def test_what_ends_a_long_wait_is_given_the_same_grace_whenever_the_wait_began(begun_ms: int) -> None:
+    pair = Pair(proxy=False)
+    turn = pair.turn("1", at_ms=begun_ms)
+    begins = [e for e in turn if e.mono_ns == (begun_ms + 400) * MS]
+    released, read = (next(e for e in turn if isinstance(e.body, kind) and e not in begins) for kind in (Hold, Transfer))
+    run = Run().feed([*pair.start(), *begins]).wait(100)
+    assert run.count("turns_total") == 0, "P holds its blocks for D"
+    run.feed([released], at_ms=110_000).feed([read], at_ms=114_000).wait(70)
+    assert run.count("turns_total") == 1
+    assert (run.count("transfers_total", "decode-0"), run.count("late_facts_total")) == (1, 0)
+
+
+def test_a_sample_that_ends_long_after_the_first_is_given_the_grace_too() -> None:
+    pair = Pair(proxy=False)
+    first, second = (request(f"{n}_chatcmpl-1", finish_reason="abort") for n in range(2))
+    run = Run().feed([*pair.start(), pair.p.say(first, 400)])
+    run.feed([pair.p.beat(at, open=["1_chatcmpl-1"]) for at in range(3000, 63_000, 10_000)])
+    use = HoldUse(request_id="0_chatcmpl-1", handle=pair.handle("0", 999), input_tokens=1000, processed=True)
+    run.feed([pair.p.beat(60_000), pair.p.say(second, 60_000), pair.p.say(use, 64_000)]).wait(20)
+    assert (run.count("turns_total"), run.count("late_facts_total")) == (1, 0)
+
+
+def test_what_is_sent_twice_does_not_bring_a_silent_proxy_back_to_life() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    started, said = pair.start(), [e for e in pair.turn("1", at_ms=50_000) if e.emitter != pair.proxy.emitter]
+    run = Run().feed(started).feed([started[-1]], at_ms=50_000).feed(said).wait(6)
+    assert run.count("turns_total") == 1, "no attempt is awaited"
 
 
 def test_a_turn_whose_decode_never_comes_is_finalised_a_minute_after_its_last_fact() -> None:

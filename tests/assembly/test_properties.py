@@ -170,7 +170,7 @@ def _as_led_to(row: Turn) -> Turn:
 def test_the_rows_that_readers_see_are_the_turns_that_were_counted_and_those_that_stand_still(
     data: st.DataObject,
 ) -> None:
-    events = data.draw(traffic(parks=True).flatmap(disorder))
+    events = data.draw(traffic().flatmap(disorder))
     arrivals, cut = data.draw(pauses(len(events))), data.draw(st.integers(0, len(events)))
     assembler, facts = Assembler(AssemblySettings()), list[Fact]()
 

@@ -5,15 +5,33 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
 from tests.builders import Pair
 from tests.cli.served import served
 from turnscope.cli.sidecar import Sidecar
 from turnscope.config import Settings
+from turnscope.semconv import Evidence, Part
 from turnscope.store import StoreReader
 from turnscope.store.summaries import REST_S
 
+SECONDS = "turnscope_session_seconds_total"
+EVERY = {(str(part), str(evidence)) for part in Part for evidence in Evidence}
 
-def test_a_session_that_has_come_to_rest_is_in_the_metrics_once(tmp_path: Path) -> None:
+
+def seconds(sidecar: Sidecar) -> dict[tuple[str, str], float]:
+    """What a scraper gets of ``turnscope_session_seconds_total``, by part and evidence, once replay is done."""
+    page = httpx.Response(503)
+    while page.status_code == 503:
+        page = httpx.get(f"http://127.0.0.1:{sidecar.http_port}/metrics", trust_env=False, timeout=30)
+    (family,) = (f for f in text_string_to_metric_families(page.text) if f.name == SECONDS.removesuffix("_total"))
+    return {(s.labels["part"], s.labels["evidence"]): s.value for s in family.samples}
+
+
+def test_a_session_that_has_come_to_rest_is_in_the_metrics_once_and_k33_its_series_are_there_before(
+    tmp_path: Path,
+) -> None:
     with served(tmp_path, "--grace-seconds", "0.1") as sidecar:
         pair = Pair()
         sidecar.send([*pair.start(), *pair.turn("1", attempt={"last_role": "user", "tool_calls": 0})])
@@ -29,8 +47,13 @@ def test_a_session_that_has_come_to_rest_is_in_the_metrics_once(tmp_path: Path) 
             )
         )
         again.start()
+        assert seconds(again) == dict.fromkeys(EVERY, 0.0), "of a session before its first, and of a restart"
         time.sleep(REST_S + 1.5)
         again.close()
+        (points,) = (points for metric, points in again.metrics.points() if metric.name == SECONDS)
+        assert {point.labels for point in points} == EVERY
+        grown = {point.labels[0] for point in points if point.value}
+        assert grown == ({"input_processing", "generation"} if counted else set())
         assert again.metrics.total("turnscope_sessions_total") == counted
         assert round(again.metrics.total("turnscope_session_seconds_total"), 3) == 0.9 * counted
 

@@ -16,14 +16,13 @@ import pytest
 
 from dashboards.reading import filled, targets, variables
 from live import overview
-from live.engines import PairConfig
-from live.expected import Facts, Moment
+from live.expected import EngineSet, Facts, Moment
 from live.fronts import Front
 from live.prometheus import Prometheus, running_prometheus
 from tests.dashboards import golden
 from tests.dashboards.golden import Scenario
 from turnscope.model import Attempt, Request, Transfer
-from turnscope.semconv import TransferState
+from turnscope.semconv import Role, TransferState
 
 COUNTERS: dict[str, Any] = json.loads(golden.RECORDING.with_suffix(".counters.json").read_text())
 
@@ -184,7 +183,8 @@ def test_reads_bytes_and_opportunities_are_what_the_recorded_events_add_up_to(pr
 # --- as the live run judges its own ---------------------------------------------------------------------------
 def facts(scenario: Scenario) -> Facts:
     rows = [msgspec.structs.asdict(turn) for turn in scenario.turns]
-    moments = [Moment(scenario.busy, PairConfig("cached", 1, prefix_caching=True), Front.HOOKED)]
+    engines = tuple(EngineSet(f"{role}-1", role, True) for role in (Role.PREFILL, Role.DECODE))
+    moments = [Moment(scenario.busy, "cached", Front.HOOKED, engines)]
     return Facts(rows, engines=COUNTERS["engines"], moments=moments, begin_s=scenario.first, end_s=scenario.last)
 
 
@@ -209,6 +209,10 @@ CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a stuck turn": (
         {"status": "stuck", "stuck_cause": "preempted"},
         ["Turns found to stand still, by cause", "Turns by how they ended"],
+    ),
+    "an attempt that hung until it was asked again": (
+        {"path": "recompute", "reason": "handle_consumed_by_retry"},
+        ["Turns found to stand still, by cause", "Why there was no (more) fetch"],
     ),
 }
 

@@ -293,7 +293,7 @@ def test_each_bad_span_in_json_is_rejected_by_itself() -> None:
     [
         {"resourceSpans": 5},
         {"resourceSpans": ["x"]},
-        {"resourceSpans": [{"scopeSpans": [{"spans": ["x"]}]}]},
+        {"resourceSpans": [{"scopeSpans": [{"spans": "x"}]}]},
         {"resourceSpans": [{"resource": "x"}]},
     ],
 )

@@ -19,7 +19,7 @@ def test_the_newest_two_are_kept_newest_first(tmp_path: Path) -> None:
     assert checkpoints.save(tmp_path, at(1)) == Position(1, 8)
     assert checkpoints.save(tmp_path, at(2)) == Position(1, 8)
     assert checkpoints.save(tmp_path, at(2, 99)) == Position(2, 8)
-    assert checkpoints.load(tmp_path) == [at(2, 99), at(2)]
+    assert list(checkpoints.load(tmp_path)) == [at(2, 99), at(2)]
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: b"X" + d[1:], lambda d: d[:-1] + b"~", lambda _: b""])
@@ -28,7 +28,7 @@ def test_a_damaged_one_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureF
     checkpoints.save(tmp_path, at(2))
     newest = max(tmp_path.glob("*.checkpoint"))
     newest.write_bytes(damage(newest.read_bytes()))  # type: ignore[operator]
-    assert checkpoints.load(tmp_path) == [at(1)]
+    assert list(checkpoints.load(tmp_path)) == [at(1)]
     assert "cannot be used" in caplog.text
 
 

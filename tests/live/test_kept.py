@@ -63,3 +63,27 @@ def test_only_a_turn_that_was_answered_leaves_a_hold() -> None:
     assert judge([truth(1)], [row(1, left_hold_id=None)], TO_THE_END) == [
         "uncached plain turn 1: the client saw ok, and the hold it left is None"
     ]
+
+
+def test_what_a_decode_engine_held_when_it_ended_is_lost() -> None:
+    before, after = [("uncached", 1)], [("uncached", 1 << 62)]
+    for lost, outcome in ((before, None), ([("cached", 1 << 62)], None), (after, "holder_lost")):
+        assert judge([truth(1)], [row(1, hold_outcome=outcome)], set(), lost) == []
+        assert judge([truth(1)], [row(1, hold_outcome="read")], set(), lost) == [
+            f"uncached plain turn 1: its hold ended as read, expected {outcome}"
+        ]
+
+
+def test_a_handle_that_a_given_up_attempt_had_was_not_read() -> None:
+    done, given_up = [truth(1), truth(2)], {"used_hold_id": "h1", "reason": "handle_consumed_by_retry"}
+    rows = [row(1, hold_outcome="holder_lost"), row(2, path="recompute", hold_outcome=None, **given_up)]
+    assert judge(done, rows, set(), [("uncached", 1 << 62)]) != [], "the second turn's hold is lost as well"
+    rows[1]["hold_outcome"] = "holder_lost"
+    assert judge(done, rows, set(), [("uncached", 1 << 62)]) == []
+
+
+def test_a_decode_engine_with_the_feature_off_holds_nothing() -> None:
+    assert judge([truth(1, holds=False)], [row(1, left_hold_id=None)], set()) == []
+    assert judge([truth(1, holds=False)], [row(1)], set()) == [
+        "uncached plain turn 1: the client saw ok, and the hold it left is h1"
+    ]

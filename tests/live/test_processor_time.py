@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from live.engines import stop
-from live.processor_time import taken_ns
+from live.processor_time import between, taken_ns
 
 BUSY = (
     "import subprocess, sys, time\n"
@@ -22,7 +22,7 @@ PARENT = BUSY + (
 )
 
 
-def test_the_time_of_a_process_and_of_what_it_started_is_added_up() -> None:
+def test_the_time_of_a_process_and_of_what_it_started_is_told_thread_by_thread() -> None:
     process = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True)
     try:
         assert process.stdout is not None
@@ -32,7 +32,9 @@ def test_the_time_of_a_process_and_of_what_it_started_is_added_up() -> None:
         stop(process)
         process.stdout.close()
     # 0.2 s each, and what it takes to start two interpreters.
-    assert 0.4e9 <= taken < 2e9
+    assert 0.2e9 <= taken[process.pid] < 1e9
+    assert len(taken) == 2
+    assert 0.4e9 <= sum(taken.values()) < 2e9
 
 
 def test_only_the_sessions_asked_for_count_and_names_may_hold_anything(tmp_path: Path) -> None:
@@ -44,9 +46,13 @@ def test_only_the_sessions_asked_for_count_and_names_may_hold_anything(tmp_path:
         (tmp_path / str(pid) / "stat").write_text(f"{pid} ({name}) S 1 {session} {session} 0 -1\n")
 
     fake(10, "python", 10, 1, 20)
-    fake(11, "odd) R 1 9 9 (", 10, 300)
-    fake(12, "other", 12, 4_000)
+    fake(20, "odd) R 1 9 9 (", 10, 300)
+    fake(30, "other", 30, 4_000)
     (tmp_path / "self").mkdir()
     (tmp_path / "13").mkdir()
-    assert taken_ns([10], tmp_path) == 321
-    assert taken_ns([10, 12, 99], tmp_path) == 4_321
+    assert taken_ns([10], tmp_path) == {10: 1, 11: 20, 20: 300}
+    assert taken_ns([10, 30, 99], tmp_path) == {10: 1, 11: 20, 20: 300, 30: 4_000}
+
+
+def test_what_a_thread_took_in_between_counts_from_its_start_where_it_is_new() -> None:
+    assert between({1: 100, 2: 50}, {1: 130, 3: 7}) == {1: 30, 3: 7}

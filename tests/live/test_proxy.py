@@ -76,7 +76,7 @@ def pair() -> Iterator[Deployment]:
     with (
         served(prefill.app) as p,
         served(decode.app) as d,
-        served(make_app(p, d)) as url,
+        served(make_app(p, [d])) as url,
         httpx.Client(base_url=url, timeout=20) as client,
     ):
         yield Deployment(prefill, decode, client)
@@ -113,7 +113,7 @@ def test_only_headers_that_are_named_are_passed_on() -> None:
     with (
         served(prefill.app) as p,
         served(decode.app) as d,
-        served(make_app(p, d, forward=("x-session-id",))) as url,
+        served(make_app(p, [d], forward=("x-session-id",))) as url,
         httpx.Client(base_url=url, timeout=20) as client,
     ):
         client.post("/v1/chat/completions", json={"messages": []}, headers={"X-Session-ID": "s", "X-Other": "o"})
@@ -174,3 +174,19 @@ def test_a_proxy_that_keeps_handles_for_no_time_gives_none() -> None:
     handles = Handles(0.0)
     handles.put("c", {"remote_engine_id": "d"})
     assert handles.take("c") is None
+
+
+def test_of_several_decode_engines_each_gets_the_next_request() -> None:
+    prefill, decodes = Engine("p"), [Engine("d1"), Engine("d2")]
+    with (
+        served(prefill.app) as p,
+        served(decodes[0].app) as d1,
+        served(decodes[1].app) as d2,
+        served(make_app(p, [d1, d2])) as url,
+        httpx.Client(base_url=url, timeout=20) as client,
+    ):
+        pair = Deployment(prefill, decodes[0], client)
+        assert [pair.ask(conversation_id="c").status_code for _ in range(3)] == [200] * 3
+    assert [len(engine.asked) for engine in decodes] == [2, 1]
+    given = [asked["kv_transfer_params"]["remote_engine_id"] for asked in prefill.asked]
+    assert given == [None, "d1", "d2"]

@@ -414,6 +414,8 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "http://tempo:4317",
         _exporter(traces_error=None, traces_endpoint="http://tempo:4317"),
     ),
+    ("spans_without_session", _assembly(spans_without_session=1), "agents", _assembly(spans_without_session=0)),
+    ("requests_too_large", _exporter(too_large_requests=1), "sidecar's receiver", _exporter(too_large_requests=0)),
     ("spans_rejected", _exporter(rejected_spans=1), "sidecar's receiver", _exporter(rejected_spans=0, spans=1)),
     (
         "spans_not_passed_on",

@@ -82,6 +82,11 @@ def test_legs_and_transfers_are_siblings_under_one_root() -> None:
     assert {s.kind for s in (root, *found.values())} == {Span.SPAN_KIND_INTERNAL}
 
 
+def test_what_only_a_row_of_the_store_can_be_is_no_attribute() -> None:
+    keys = attributes(trace(withdrawn=True, part_of=PREVIOUS_ID)["turn"]).keys()
+    assert not {key for key in keys if key.endswith((".withdrawn", ".part_of"))}
+
+
 def test_span_ids_can_be_derived_by_others() -> None:
     assert trace()["turn"].span_id == semconv.span_key(bytes.fromhex(TURN_ID))
     assert {n: s.span_id for n, s in trace().items()} == {n: s.span_id for n, s in trace(status="error").items()}

@@ -57,6 +57,12 @@ def test_legs_are_told_apart() -> None:
     assert leg_of({"max_tokens": 1, "stream": True}, {}) is Leg.WHOLE
 
 
+def test_a_request_with_half_a_character_in_its_text_still_names_its_session() -> None:
+    said = {"messages": [{"role": "user", "content": "a face: \ud83d"}], "conversation_id": "c", "stream": True}
+    request = read_client_request(json.dumps(said).encode())
+    assert (request.conversation_id, request.stream) == ("c", True)
+
+
 @pytest.mark.parametrize("path", ["/health", "/v1/models", "/tokenize", "/v1/embeddings"])
 def test_other_requests_to_engines_are_no_legs(path: str) -> None:
     assert read_leg_request(path, b'{"input": "x"}') is None

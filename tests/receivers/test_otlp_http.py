@@ -115,6 +115,29 @@ def test_a_span_whose_field_has_another_shape_costs_no_other(receiver: Receiver,
     assert receiver.counted["spans_rejected_total", "unreadable"] == 1
 
 
+@pytest.mark.parametrize("junk", [7, "text", None, [], [plain(9)]])
+def test_what_is_no_span_among_spans_costs_no_other(receiver: Receiver, junk: Any) -> None:
+    answer = receiver.post(body(plain(1), junk, plain(3)), JSON)
+    assert answer.json()["partialSuccess"]["rejectedSpans"] == "1"
+    assert [span.span_id for span in receiver.spans] == [f"{1:016x}", f"{3:016x}"]
+
+
+def test_a_span_of_a_clock_that_was_never_set_would_make_its_session_last_for_decades_and_is_rejected(
+    receiver: Receiver,
+) -> None:
+    answer = receiver.post(body(plain(1), plain(2, startTimeUnixNano=5)), JSON)
+    assert answer.json()["partialSuccess"]["rejectedSpans"] == "1"
+    assert [span.span_id for span in receiver.spans] == [f"{1:016x}"]
+    assert receiver.counted["spans_rejected_total", "bad_time"] == 1
+
+
+def test_half_a_character_in_content_that_is_not_read_costs_nothing(receiver: Receiver) -> None:
+    cut = plain(1, attributes=[{"key": "output.value", "value": {"stringValue": "a face: \ud83d"}}])
+    named = plain(2, attributes=[{"key": "session.id", "value": {"stringValue": "s \ud83d"}}])
+    assert (receiver.post(body(cut, named), JSON).json(), len(receiver.spans)) == ({}, 2)
+    assert receiver.spans[1].session_id == "s \ufffd"
+
+
 GZIP = {"Content-Encoding": "gzip"}
 
 
@@ -166,7 +189,20 @@ def test_broken_protobuf_is_answered_400_in_protobuf(receiver: Receiver) -> None
     assert "ExportTraceServiceRequest" in Status.FromString(answer.content).message
 
 
-@pytest.mark.parametrize("cut", [b"no gzip", gzip.compress(b"x" * 1000)[:-9]])
+def test_gzip_of_several_members_is_read_to_its_end(receiver: Receiver) -> None:
+    sent = body(plain(1), plain(2))
+    answer = receiver.post(gzip.compress(sent[:100]) + gzip.compress(sent[100:]), JSON, **GZIP)
+    assert (answer.status_code, len(receiver.spans)) == (200, 2)
+    first, second = (request(otlp_span(n)).SerializeToString() for n in (3, 4))
+    receiver.post(gzip.compress(first) + gzip.compress(second), **GZIP)
+    assert [span.span_id for span in receiver.spans[2:]] == [f"{3:016x}", f"{4:016x}"]
+
+
+def test_members_that_are_small_each_are_too_much_together(receiver: Receiver) -> None:
+    assert receiver.post(gzip.compress(b" " * LIMIT) + gzip.compress(b"{}"), JSON, **GZIP).status_code == 413
+
+
+@pytest.mark.parametrize("cut", [b"no gzip", gzip.compress(b"x" * 1000)[:-9], gzip.compress(b"{}") + b"more"])
 def test_broken_gzip_is_answered_400(receiver: Receiver, cut: bytes) -> None:
     assert receiver.post(cut, JSON, **GZIP).status_code == 400
 

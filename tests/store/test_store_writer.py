@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +14,7 @@ from tests.store.rows import HOUR, NOON, SECOND, Clock, fill, hold, parquet_file
 from turnscope.model import Turn, TurnAttempt
 from turnscope.store import StoreBroken, StorePermanentError, StoreReader, StoreTransientError, StoreWriter
 from turnscope.store import writer as writer_module
+from turnscope.store.errors import StoreGone
 from turnscope.store.files import LocalFiles
 
 
@@ -257,6 +259,24 @@ def test_a_manifest_changed_behind_the_writer_is_not_overwritten(tmp_path: Path)
         out.flush()
     out._files.close()
     assert json.loads(path.read_text())["generation"] == 9
+
+
+def test_a_store_removed_under_its_writer_is_said_to_be_gone_and_begins_anew_with_the_next_writer(
+    tmp_path: Path,
+) -> None:
+    out = writer(tmp_path / "store")
+    out.add_turn(turn(1))
+    out.flush()
+    shutil.rmtree(tmp_path / "store")
+    out.add_turn(turn(2))
+    for _ in range(3):
+        with pytest.raises(StoreGone, match="was removed while it was written: start the writer anew"):
+            out.flush()
+    assert (parquet_files(tmp_path), out.pending) == ([], 1), "tries leave nothing behind"
+    with pytest.raises(StoreGone):
+        out.close()
+    fill(tmp_path / "store", turn(2))
+    assert [row["turn_id"][-1] for row in read_turns(tmp_path / "store")] == ["2"]
 
 
 @pytest.mark.parametrize(

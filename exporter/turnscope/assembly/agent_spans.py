@@ -20,15 +20,17 @@ import msgspec
 
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.settler import CHAINED
-from turnscope.assembly.span_state import Inherited, Remembered, SpansState, TraceState
+from turnscope.assembly.span_state import Inherited, Remembered, SpansState, TraceState, share_texts
 from turnscope.model import AgentSpan, Turn
-from turnscope.semconv import EVALUATION_RESULT
+from turnscope.semconv import EVALUATION_RESULT, SpanKind
 
 PARENT: Final = "parent"
 TRACE: Final = "trace"
 TURN: Final = "turn"
 SPAN: Final = "span"
 """Where a turn has its session from that has that of the span that called it."""
+COMPLETE_NS: Final = 120 * 1_000_000_000
+"""Without a new span, after which a trace is taken to be complete."""
 MAX_DEPTH: Final = 200
 """Ancestors asked: deeper ones are as good as none."""
 
@@ -64,6 +66,11 @@ class AgentSpans:
         trace = self._state.traces.get(trace_id)
         return self._above(trace, span_id) if trace is not None and trace.spans else before
 
+    def loose(self, now_ns: int) -> int:
+        """Spans of agents that belong to no session, in traces that are complete by now: what names the session often
+        ends, and comes, last."""
+        return sum(trace.loose for trace in self._state.traces.values() if now_ns - trace.last_ns >= COMPLETE_NS)
+
     def _take(self, span: AgentSpan, arrival_ns: int) -> None:
         trace = self._touch(span.trace_id, arrival_ns)
         if span.classified_by == EVALUATION_RESULT:
@@ -78,6 +85,7 @@ class AgentSpans:
             self._forget_told(trace, known.span)
             before, known.span, known.shown = known.span.parent_span_id, told, None
         else:
+            share_texts(span)
             trace.spans[span.span_id] = known = Remembered(span=span)
             self._state.remembered += 1
             before = None
@@ -162,6 +170,9 @@ class AgentSpans:
             return False
         known.revision += 1
         known.shown = found
+        loose = found.session_id is None and known.span.kind != SpanKind.OTHER
+        trace.loose += loose - known.loose
+        known.loose = loose
         row = msgspec.structs.replace(
             known.span,
             revision=known.revision,
@@ -238,6 +249,7 @@ class AgentSpans:
         spans = len(trace.spans)
         self._state.remembered -= trace.size
         self._state.forgotten += spans
+        self._state.forgotten_loose += trace.loose
         if spans:
             key = f"spans_forgotten:{self._state.forgotten}"
             self._ledger.count(key, [one("turnscope_spans_forgotten_total", value=spans)])

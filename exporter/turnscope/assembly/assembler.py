@@ -248,8 +248,7 @@ class Assembler:
         return delay > self._settings.memory_ns
 
     def _look_at_turn(self, turn: TurnState, now_ns: int) -> None:
-        if self._turns.running(turn, now_ns):
-            turn.due_ns = now_ns + self._settings.grace_ns
+        if self._turns.awaited(turn, now_ns):
             self._push(turn.due_ns, TURN, turn.turn_id)
             return
         self._closing.settle()
@@ -371,6 +370,7 @@ class Assembler:
         """What is known of the sources."""
         found = status.build(self._state, self._settings, self._engines, self._clocks, now_ns)
         found.fabric = self._fabric.status(now_ns)
+        found.spans_without_session = self._spans.loose(now_ns)
         return found
 
     # --- restart --------------------------------------------------------------------------------------

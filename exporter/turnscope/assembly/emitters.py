@@ -46,13 +46,14 @@ class Emitters:
             emitter.engine_id, emitter.generation = event.engine.id, event.engine.generation
             emitter.rank = event.engine.rank
         emitter.received += 1
-        emitter.last_ns = arrival_ns
         name = event.body.EVENT.removeprefix("turnscope.")
         self._tally(emitter, "turnscope_events_received_total", name)
         arrival = emitter.sequence.take(event.seq, arrival_ns)
         if arrival is Arrival.DUPLICATE:
             self._tally(emitter, "turnscope_events_duplicate_total", name)
             return None
+        # Only now: what is sent twice tells nothing of whether its sender still lives.
+        emitter.last_ns = arrival_ns
         if arrival is Arrival.RECOVERED:
             emitter.missing -= 1
             self._tally(emitter, "turnscope_events_recovered_total", emitter_kind(event.emitter.kind))

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+from sys import intern
+from typing import Final
+
 import msgspec
 
 from turnscope.model import AgentSpan
 from turnscope.semconv import SpanKind
 
+_SHARED: Final = (
+    "trace_id",
+    "session_id",
+    "session_source",
+    "name",
+    "kind",
+    "classified_by",
+    "status",
+    "timing",
+    "source",
+    "service_name",
+    "service_version",
+    "deployment",
+    "host",
+    "agent_name",
+    "agent_id",
+    "tool_name",
+    "model",
+)
 
-class Inherited(msgspec.Struct, array_like=True):
+
+def share_texts(span: AgentSpan) -> None:
+    """Let texts that many spans have be one object: a good quarter of what is remembered of a span."""
+    for name in _SHARED:
+        text = getattr(span, name)
+        if text is not None:
+            setattr(span, name, intern(text))
+
+
+class Inherited(msgspec.Struct, array_like=True, gc=False):
     """A span's session, where it came from, and the session that started that one."""
 
     session_id: str | None
@@ -16,7 +47,7 @@ class Inherited(msgspec.Struct, array_like=True):
     parent_session_id: str | None
 
 
-class Remembered(msgspec.Struct, kw_only=True):
+class Remembered(msgspec.Struct, kw_only=True, gc=False):
     """One span."""
 
     span: AgentSpan
@@ -25,6 +56,8 @@ class Remembered(msgspec.Struct, kw_only=True):
     """With the row handed out last; None when the span was told anew since."""
     revision: int = 0
     """Of the row handed out last; 0: none was."""
+    loose: bool = False
+    """It is of an agent, and no session of it is known."""
 
 
 class TraceState(msgspec.Struct, kw_only=True):
@@ -43,6 +76,8 @@ class TraceState(msgspec.Struct, kw_only=True):
     """Those whose requests name no session: the span that called, and the session that their row has from it."""
     evaluations: dict[str, AgentSpan] = {}
     """By span id, which need not be here: what a log record told."""
+    loose: int = 0
+    """Of its spans those that are ``loose``."""
 
     @property
     def size(self) -> int:
@@ -52,6 +87,7 @@ class TraceState(msgspec.Struct, kw_only=True):
     def forget(self) -> None:
         """All but the sessions that its spans told."""
         self.spans, self.children, self.turns, self.asking, self.evaluations = {}, {}, {}, {}, {}
+        self.loose = 0
 
     @property
     def agreed(self) -> str | None:
@@ -82,3 +118,5 @@ class SpansState(msgspec.Struct, kw_only=True):
     """Spans in them, and turns that they called."""
     forgotten: int = 0
     """Spans that were forgotten before their time, to make room."""
+    forgotten_loose: int = 0
+    """Of these, those that were ``loose``: no session will be known of them any more."""

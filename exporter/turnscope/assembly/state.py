@@ -136,6 +136,8 @@ class TurnState(msgspec.Struct, kw_only=True, gc=False):
     due_ns: int = 0
     """When it is looked at next."""
     ready_ns: int | None = None
+    ran: bool = False
+    """Something worked on it when it was last due."""
     prefill_engine_id: str | None = None
     prefill_request_id: str | None = None
     decode_engine_id: str | None = None

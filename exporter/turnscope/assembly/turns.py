@@ -345,10 +345,23 @@ class Turns:
         due = turn.last_ns + self._settings.max_wait_ns
         if turn.ready_ns is not None:
             due = min(due, turn.ready_ns + self._settings.grace_ns)
-        turn.due_ns = due
+        if turn.ran:
+            # It was due before: what has come now is given its grace all the same.
+            due = max(due, now_ns + self._settings.grace_ns)
+        turn.due_ns, turn.ran = due, False
         return due
 
-    def running(self, turn: TurnState, now_ns: int) -> bool:
+    def awaited(self, turn: TurnState, now_ns: int) -> bool:
+        """Whether a turn that is due is to be looked at again, and when: something still works on it, or did when it was
+        last looked at. Where in between that ended is not known, so what follows it is given a whole grace from now."""
+        running = self._running(turn, now_ns)
+        awaited = running or turn.ran
+        turn.ran = running
+        if awaited:
+            turn.due_ns = now_ns + self._settings.grace_ns
+        return awaited
+
+    def _running(self, turn: TurnState, now_ns: int) -> bool:
         """Whether something still works on a turn that is not ready: silence must not finalise it."""
         if self._samples_run(turn, now_ns):
             return True

@@ -166,7 +166,7 @@ def _one(kind: str, path: Path, run: str | None) -> Job:
         if kind == vllm_benchmark.NAME:
             return vllm_benchmark.read(reading.pieces(path, report, told), report, run or run_name(path))
         if kind == otlp.NAME:
-            return inherited(otlp.read(reading.lines(path, report, told), report))
+            return inherited(otlp.read(reading.lines(path, report, told), report), report)
         return _OF_LINES[kind](reading.lines(path, report, told), report)
 
     return Job(str(path), path.stat().st_size, rows)

@@ -278,7 +278,10 @@ def sessions(
     elif found:
         show(found, all_of, console)
     elif where == SummaryFilter():
-        typer.echo("No sessions yet: they appear about a minute after their first turn or span.")
+        typer.echo(
+            "No sessions yet: they appear about a minute after their first turn or span that names its session. "
+            "'turnscope doctor' says whether some came without."
+        )
     else:
         typer.echo("No session meets these conditions.")
     if left and not as_json:

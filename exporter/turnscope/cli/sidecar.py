@@ -281,6 +281,8 @@ class Sidecar:
                 otlp_http_address=f"{self._settings.otlp_http.rpartition(':')[0]}:{self.otlp_http_port}",
                 spans=int(self.metrics.total("turnscope_exporter_spans_received_total")),
                 rejected_spans=int(self.metrics.total("turnscope_exporter_spans_rejected_total")),
+                too_large_requests=int(self.metrics.total("turnscope_exporter_requests_refused_total", "too_large")),
+                max_message_bytes=self._settings.max_message_bytes,
                 passing_on_error=self._passing_on.trouble if self._passing_on else None,
                 passing_on_endpoint=self._settings.export_spans,
                 replaying=self._pipeline.replaying,

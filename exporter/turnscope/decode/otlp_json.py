@@ -15,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from turnscope import surrogates
 from turnscope.decode import span_table as table
 from turnscope.decode.spans import DecodedSpans, Values, values
 
@@ -22,6 +23,7 @@ _IDS: Final = {"traceId": 16, "spanId": 8, "parentSpanId": 8}
 _ON_THE_WAY: Final = re.compile(r"Failed to parse (\S+) field: ")
 _SPAN_FIELDS: Final = ("traceId", "spanId", "parentSpanId", "name", "startTimeUnixNano", "endTimeUnixNano")
 Json = dict[str, Any]
+_decode: Final = surrogates.reading(msgspec.json.decode)
 
 
 class NotOtlp(ValueError):
@@ -31,7 +33,7 @@ class NotOtlp(ValueError):
 def parse(content: bytes) -> Json:
     """The object in ``content``. Raises ``NotOtlp``."""
     try:
-        found = msgspec.json.decode(content)
+        found = _decode(content)
     except RecursionError:
         raise NotOtlp("JSON whose values lie too deep in each other") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -58,7 +60,7 @@ def spans(content: Json) -> DecodedSpans:
         for block in _items(content, "resourceSpans"):
             resource = _resource(block.get("resource") or {})
             for scope in _items(block, "scopeSpans"):
-                for span in _items(scope, "spans"):
+                for span in _list(scope, "spans"):
                     _take(span, resource, out)
     except (AttributeError, TypeError):
         raise _misshapen("spans") from None
@@ -73,10 +75,17 @@ def span_request(content: Json) -> ExportTraceServiceRequest:
 
 
 def _items(holder: Json, key: str) -> Iterator[Json]:
-    for item in holder.get(key) or ():
+    for item in _list(holder, key):
         if not isinstance(item, dict):
             raise TypeError(key)
         yield item
+
+
+def _list(holder: Json, key: str) -> list[Any]:
+    found = holder.get(key) or []
+    if not isinstance(found, list):
+        raise TypeError(key)
+    return found
 
 
 def _misshapen(what: str) -> NotOtlp:
@@ -129,7 +138,7 @@ def _resource(resource: Json) -> Values:
     return values(found)
 
 
-def _take(span: Json, resource: Values, out: DecodedSpans) -> None:
+def _take(span: Any, resource: Values, out: DecodedSpans) -> None:
     try:
         message = _parsed(span)
     except (AttributeError, TypeError, json_format.ParseError):

@@ -25,6 +25,8 @@ Values = dict[str, Any]
 """Attribute to its value: text, number or bool, or of a list the first."""
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:\-]{1,64}")
+EARLIEST_NS: Final = 946_684_800 * 1_000_000_000
+"""The year 2000: a begin before it is that of a clock that was never set."""
 LONGEST_SPAN_NS: Final = 31 * 86_400 * 1_000_000_000
 """An end later than this after the begin is a broken clock's: one such span would be all of a period's time."""
 _LONGEST: Final = 200
@@ -97,8 +99,8 @@ def read(span: Span, resource: Values) -> AgentSpan:
     """One span. Raises ``BadSpan``."""
     trace_id, span_id = _id(span.trace_id, 16, "trace id"), _id(span.span_id, 8, "span id")
     started_ns, ended_ns = span.start_time_unix_nano, span.end_time_unix_nano
-    if not 0 < started_ns < MAX_NS or ended_ns >= MAX_NS:
-        raise BadSpan("bad_time", "its start or end is missing or later than the year 2116")
+    if not EARLIEST_NS <= started_ns < MAX_NS or ended_ns >= MAX_NS:
+        raise BadSpan("bad_time", "its start is missing or before the year 2000, or its end is later than 2116")
     identity: dict[str, Any] = {
         "span_key": f"{trace_id}-{span_id}",
         "trace_id": trace_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -36,10 +37,10 @@ def save(folder: Path, checkpoint: Checkpoint) -> Position:
     at = checkpoint.position
     path = folder / f"{at.segment:012d}-{at.offset:012d}.checkpoint"
     temporary = path.with_suffix(".tmp")
-    data = _HEADER + frames.frame(msgspec.msgpack.encode(checkpoint))
+    payload = msgspec.msgpack.encode(checkpoint)
     try:
         with temporary.open("wb") as file:
-            file.write(data)
+            file.writelines((_HEADER, frames.head(payload), payload))
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
@@ -53,19 +54,24 @@ def save(folder: Path, checkpoint: Checkpoint) -> Position:
     return _position(kept[-1])
 
 
-def load(folder: Path) -> list[Checkpoint]:
-    """The sound ones, newest first."""
-    found = []
+def load(folder: Path) -> Iterator[Checkpoint]:
+    """The sound ones, newest first, each read when it is asked for: they may be large."""
     for path in _paths(folder):
-        data = path.read_bytes()
-        try:
-            payload = frames.single(data, len(_HEADER)) if data.startswith(_HEADER) else None
-            if payload is None:
-                raise ValueError("cut off or damaged")
-            found.append(msgspec.msgpack.decode(payload, type=Checkpoint))
-        except (ValueError, msgspec.MsgspecError) as error:
-            _LOG.warning("%s cannot be used (%s): replaying more of the journal instead", path, error)
-    return found
+        found = _read(path)
+        if found is not None:
+            yield found
+
+
+def _read(path: Path) -> Checkpoint | None:
+    data = path.read_bytes()
+    try:
+        payload = frames.single(data, len(_HEADER)) if data.startswith(_HEADER) else None
+        if payload is None:
+            raise ValueError("cut off or damaged")
+        return msgspec.msgpack.decode(payload, type=Checkpoint)
+    except (ValueError, msgspec.MsgspecError) as error:
+        _LOG.warning("%s cannot be used (%s): replaying more of the journal instead", path, error)
+        return None
 
 
 def _position(path: Path) -> Position:

@@ -20,9 +20,14 @@ Decode = Callable[[bytes], R]
 """The record in a payload; None for what cannot be read."""
 
 
+def head(payload: bytes) -> bytes:
+    """What is written before ``payload``."""
+    return _FRAME.pack(len(payload), zlib.crc32(payload))
+
+
 def frame(payload: bytes) -> bytes:
     """``payload`` as it is written."""
-    return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+    return head(payload) + payload
 
 
 def single(data: bytes, at: int) -> bytes | None:

@@ -114,6 +114,21 @@ def no_session_ids(status: SystemStatus) -> Iterator[Finding]:
         )
 
 
+def spans_without_session(status: SystemStatus) -> Iterator[Finding]:
+    """Spans of an agent that no page shows: nothing tells whose they are."""
+    loose = status.assembly.spans_without_session
+    if loose:
+        yield Finding(
+            severity=Severity.WARNING,
+            check="spans_without_session",
+            where="agents",
+            what=f"{loose} spans of model calls, tools and agents within the last hour name no session, nor does what "
+            "started them, their trace, or a turn that they called: no session shows them.",
+            fix="Set gen_ai.conversation.id, or session.id, on the outermost span of a run, or as your instrumentation "
+            "does it: docs/agents.md has a line for each.",
+        )
+
+
 def direct_requests(status: SystemStatus) -> Iterator[Finding]:
     """So many requests past the proxy that they are not warm-ups and health checks alone."""
     direct, total = status.assembly.direct_requests, status.assembly.attempts + status.assembly.direct_requests

@@ -101,6 +101,22 @@ def spans_rejected(status: SystemStatus) -> Iterator[Finding]:
         )
 
 
+def requests_too_large(status: SystemStatus) -> Iterator[Finding]:
+    """Senders count spans, receivers bytes: with content in them the usual 512 spans can be too much."""
+    exporter = status.exporter
+    if exporter.too_large_requests:
+        limit = f" ({exporter.max_message_bytes / 2**20:.3g} MiB)" if exporter.max_message_bytes else ""
+        yield Finding(
+            severity=Severity.WARNING,
+            check="requests_too_large",
+            where="sidecar's receiver",
+            what=f"{exporter.too_large_requests} requests were longer than --max-message-bytes{limit} and refused: "
+            "senders do not repeat them, and all that was in them is lost.",
+            fix="Let agents send fewer spans at once (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, 512 unless set) or no content, "
+            "which is dropped here anyway; a collector between can split (send_batch_max_size). Or raise the limit.",
+        )
+
+
 def not_scraped(status: SystemStatus) -> Iterator[Finding]:
     """Nobody reads the metrics."""
     exporter = status.exporter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class AgentSpan(msgspec.Struct, kw_only=True, omit_defaults=True):
+class AgentSpan(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One span of an agent, as stored: a row of the ``spans`` table. Holds no content of prompts, answers or tools.
 
     Its identity is (trace_id, span_id). Times are Unix nanoseconds by the clock of the host that the agent ran on.

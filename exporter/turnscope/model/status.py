@@ -153,6 +153,8 @@ class AssemblyStatus(msgspec.Struct, kw_only=True):
     attempts: int = 0
     """Client requests seen by a proxy."""
     attempts_without_session: int = 0
+    spans_without_session: int = 0
+    """Of agents, within the last hour."""
     direct_requests: int = 0
     """Requests sent straight to an engine of a pair, past the proxy: not counted as turns."""
     stuck_turns: int = 0
@@ -192,6 +194,10 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     """Spans of agents taken in."""
     rejected_spans: int = 0
     """Spans that could not be."""
+    too_large_requests: int = 0
+    """Export requests refused for good, with all that was in them, since they were longer than the limit."""
+    max_message_bytes: int | None = None
+    """That limit."""
     journal_error: str | None = None
     """The last failure of a write, None when the last write succeeded. The same for the store and traces."""
     journal_damage: str | None = None

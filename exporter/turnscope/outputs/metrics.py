@@ -144,10 +144,11 @@ class MetricState:
         return None
 
     # --- reading ---------------------------------------------------------------------------------------
-    def total(self, metric: str) -> float:
-        """The true sum of a counter over its label sets."""
+    def total(self, metric: str, label: str | None = None) -> float:
+        """The true sum of a counter over its label sets, or over those with this value of a label."""
         with self._lock:
-            return sum(series.total for series in self._series[metric].values())
+            known = self._series[metric].items()
+            return sum(series.total for labels, series in known if label is None or label in labels)
 
     def points(self, scraper: str | None = None) -> list[tuple[Metric, list[Point]]]:
         """Every family in catalogue order. With ``scraper`` this counts as one scrape by it."""

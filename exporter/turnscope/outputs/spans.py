@@ -44,6 +44,8 @@ _AS_SPANS: Final = frozenset(
 )
 """Fields that are parts, times or a convention's attribute instead of one of ours. What is linked is an attribute as
 well: not every trace store keeps links."""
+_OF_ROWS: Final = frozenset({"withdrawn", "part_of"})
+"""Fields that a row of the store alone can have: what was shown and withdrawn before it was counted has no trace."""
 _PARTS: Final = {
     "prefill": (
         "prefill",
@@ -150,7 +152,7 @@ def _add_attempt(scope: ScopeSpans, turn: Turn, attempt: TurnAttempt, trace_id: 
 def _describe(root: Span, turn: Turn) -> None:
     _put(root.attributes, semconv.OPERATION_NAME, "chat")
     for field in msgspec.structs.fields(Turn):
-        if field.name not in _AS_SPANS:
+        if field.name not in _AS_SPANS | _OF_ROWS:
             name, value = field.name, getattr(turn, field.name)
             if name.endswith("_ns"):
                 name, value = f"{name.removesuffix('_ns')}_seconds", None if value is None else value / 1e9

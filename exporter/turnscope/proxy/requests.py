@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from turnscope import surrogates
 from turnscope.model import Handle
 from turnscope.proxy.handles import handle_of
 from turnscope.semconv import Leg
@@ -84,7 +86,7 @@ def read_leg_request(path: str, body: Any) -> LegRequest | None:
 
 def _read(body: bytes | str, kind: type[_T]) -> _T | None:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return surrogates.reading(partial(msgspec.json.decode, type=kind))(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 

@@ -80,14 +80,35 @@ async def _checked_body(request: Request, kind: str, max_bytes: int) -> bytes:
         raise _NotTaken(Unsupported("Content-Encoding must be gzip, or none"))
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await _body(
-                request, max_bytes, zlib.decompressobj(16 + zlib.MAX_WBITS) if coding == "gzip" else None
-            )
+            return await _body(request, max_bytes, _Gzip() if coding == "gzip" else None)
     except TimeoutError:
         raise _NotTaken(Unavailable(f"the body did not come within {PATIENCE_S:.0f} s")) from None
 
 
-async def _body(request: Request, max_bytes: int, unpack: Any | None) -> bytes:
+class _Gzip:
+    """Unpacks gzip piece by piece: one member, or several in a row."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self.ended = False
+        """What came so far is whole members."""
+
+    def unpack(self, piece: bytes, at_most: int) -> bytes:
+        """What ``piece`` adds, of which more than ``at_most`` bytes are not needed. Raises ``_NotTaken``."""
+        out = b""
+        try:
+            while piece and len(out) < at_most:
+                if self._member.eof:
+                    self._member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+                out += self._member.decompress(piece, at_most - len(out))
+                piece = self._member.unused_data
+        except zlib.error as error:
+            raise _NotTaken(Invalid(f"not gzip: {error}")) from None
+        self.ended = self._member.eof
+        return out
+
+
+async def _body(request: Request, max_bytes: int, gzip: _Gzip | None) -> bytes:
     """The body, unpacked piece by piece, so that little that grows into much is stopped on its way."""
     too_large = _NotTaken(TooLarge(f"the message has more than {max_bytes} bytes: send smaller batches"))
     parts: list[bytes] = []
@@ -96,16 +117,13 @@ async def _body(request: Request, max_bytes: int, unpack: Any | None) -> bytes:
         sent += len(piece)
         if sent > max_bytes:
             raise too_large
-        if unpack is not None and piece:
-            try:
-                piece = unpack.decompress(piece, max_bytes - size + 1)
-            except zlib.error as error:
-                raise _NotTaken(Invalid(f"not gzip: {error}")) from None
+        if gzip is not None:
+            piece = gzip.unpack(piece, max_bytes - size + 1)
         size += len(piece)
         if size > max_bytes:
             raise too_large
         parts.append(piece)
-    if unpack is not None and sent and not unpack.eof:
+    if gzip is not None and sent and not gzip.ended:
         raise _NotTaken(Invalid("not gzip: it is cut off"))
     return b"".join(parts)
 

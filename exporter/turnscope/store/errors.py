@@ -30,6 +30,10 @@ class StoreMissing(StorePermanentError):
     """There is no store at that place."""
 
 
+class StoreGone(StorePermanentError):
+    """The store was removed while it was written."""
+
+
 class StoreBroken(StorePermanentError):
     """There is a store, and a part of it cannot be read."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
-from turnscope.store.errors import StoreError, StorePermanentError, from_os
+from turnscope.store.errors import StoreError, StoreGone, StorePermanentError, from_os
 
 Fill = Callable[[IO[bytes]], None]
 _CONFLICT: Final = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412"})
@@ -111,6 +111,11 @@ class LocalFiles:
         part = target.with_name(target.name + ".part")
         try:
             current = _digest(target.read_bytes()) if target.exists() else ""
+            if version and not current:
+                raise StoreGone(
+                    f"The store {self.url} was removed while it was written: start the writer anew, which begins a new "
+                    "store; turnscope serve puts into it what its journal has."
+                )
             if current != version:
                 raise taken(self.url, path)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import types
 from collections.abc import Iterable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from turnscope.model import AgentSpan, HoldRecord, ProcessRecord, SessionSummary, Turn
 
+_EPOCH: Final = dt.date(1970, 1, 1)
 _ARROW: Final[dict[Any, pa.DataType]] = {
     str: pa.string(),
     int: pa.int64(),
@@ -107,7 +109,13 @@ def _clean(row: msgspec.Struct) -> msgspec.Struct:
 
 def partition(started_ns: int) -> str:
     """The UTC date that ``started_ns`` falls on, e.g. ``2026-11-29``; times outside the calendar go to its ends."""
+    return _date(started_ns // 86_400_000_000_000)
+
+
+@lru_cache(maxsize=64)
+def _date(day: int) -> str:
+    """Of a day since 1970: one object for each, since it is remembered of every row."""
     try:
-        return dt.datetime.fromtimestamp(started_ns // 1_000_000_000, tz=dt.UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError):
-        return "0001-01-01" if started_ns < 0 else "9999-12-31"
+        return (_EPOCH + dt.timedelta(days=day)).isoformat()
+    except OverflowError:
+        return "0001-01-01" if day < 0 else "9999-12-31"

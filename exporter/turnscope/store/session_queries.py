@@ -133,6 +133,7 @@ LISTED: Final = (
     "failed_turns",
     "suspicious_turns",
     "suspicions",
+    "too_large",
     "completed_tasks",
     "failed_tasks",
     "abandoned_tasks",

@@ -10,6 +10,7 @@ from turnscope.measures.activities import activities
 from turnscope.measures.alignment import aligned
 from turnscope.measures.sessions import summarise
 from turnscope.model import Activity, AgentSpan, Segment, SessionSummary, Turn
+from turnscope.store import summing
 from turnscope.store.reader import StoreReader, structs
 
 ALL: Final = 10_000_000
@@ -30,12 +31,19 @@ class Whole(NamedTuple):
 
 
 def read(reader: StoreReader, session_id: str, now_ns: int) -> Whole | None:
-    """The session with this id, summed up as of now; None where the store knows nothing of it. Raises StoreError."""
+    """The session with this id, summed up as of now; None where the store knows nothing of it. Raises StoreError.
+
+    One that is too large to be taken apart has the turns and holds that the store has, and nothing that ran.
+    """
     table = reader.turns(session_id, limit=ALL).table
+    holds = reader.holds(session_id, limit=ALL).table
+    large = summing.large(reader, session_id, now_ns)
+    if large is not None:
+        return Whole(large.summary, large.segments, table, [], holds)
     turns = list(structs(table, Turn))
     spans = list(structs(reader.spans(session_id, limit=ALL).table, AgentSpan))
     session = summarise(session_id, turns, spans, revision=now_ns)
     if session is None:
         return None
     ran = activities(turns, aligned(turns, spans))
-    return Whole(session.summary, session.segments, table, ran, reader.holds(session_id, limit=ALL).table)
+    return Whole(session.summary, session.segments, table, ran, holds)

@@ -13,7 +13,7 @@ import msgspec
 
 from turnscope.model import AgentSpan, HoldRecord, ProcessRecord, SessionSummary, Turn
 from turnscope.store import compact, manifest
-from turnscope.store.errors import StoreError, StorePermanentError
+from turnscope.store.errors import StoreError, StoreGone, StorePermanentError
 from turnscope.store.files import open_files
 from turnscope.store.manifest import File, Manifest, Removed
 from turnscope.store.parts import write_table
@@ -204,7 +204,11 @@ class StoreWriter:
             self._discard(made)
             raise
         self._settle_doubt()
-        self._commit(files=(*self._manifest.files, *made))
+        try:
+            self._commit(files=(*self._manifest.files, *made))
+        except StoreGone:
+            self._discard(made)
+            raise
         with self._adding:
             for name, rows in taken.items():
                 buffer = self._buffers[name]

@@ -60,6 +60,14 @@ def test_a_result_that_tells_its_duration_is_measured() -> None:
     assert (seconds(task), task.timing) == ((6.3, 11.5), "measured")
 
 
+def test_a_result_that_was_cut_within_a_character_is_a_result() -> None:
+    asked = assistant(1, "r", [{"type": "tool_use", "id": "t", "name": "Bash"}])
+    cut = user(4, [{"type": "tool_result", "tool_use_id": "t", "content": "a face: \ud83d"}])
+    found, report = read(claude_code.read, lines([asked, cut]))
+    tool = next(span for span in found if span.kind == SpanKind.TOOL)
+    assert (seconds(tool), report.broken) == ((1.0, 4.0), 0)
+
+
 @pytest.mark.parametrize("told", [{"durationMs": 9e9}, {"durationMs": -1}, {"durationMs": "x"}, "text", None])
 def test_a_duration_that_cannot_be_is_not_used(told: object) -> None:
     given = lines(

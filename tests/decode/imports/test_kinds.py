@@ -17,7 +17,7 @@ from turnscope.decode.imports.report import Report
 from turnscope.model import AgentSpan, Turn
 
 READERS: dict[str, Reader] = {
-    otlp.NAME: lambda lines, report: inherited(otlp.read(lines, report)),
+    otlp.NAME: lambda lines, report: inherited(otlp.read(lines, report), report),
     claude_code.NAME: claude_code.read,
     codex.NAME: codex.read,
     dynamo.NAME: dynamo.read,

@@ -67,7 +67,30 @@ def test_of_logs_among_the_lines_evaluations_are_taken_with_the_span_that_they_n
     logs = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [told]}]}]})
     other = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [{**told, "eventName": "another"}]}]}]})
     for text in ([line(span()), logs, other], [logs, other, line(span())]):
-        found, report = read(lambda some, told_of: inherited(otlp.read(some, told_of)), lines(text))
+        found, report = read(lambda some, told_of: inherited(otlp.read(some, told_of), told_of), lines(text))
         rows = {row.span_key: row for row in found}
         assert [row.evaluation_name for row in rows.values()] == ["correctness"]
         assert (report.other, report.broken) == (2, 0)
+
+
+def test_spans_that_no_session_is_found_for_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def imported(*told: dict[str, Any]) -> tuple[list[str | None], list[str]]:
+        found, report = read(
+            lambda some, told_of: inherited(otlp.read(some, told_of), told_of), lines([*map(line, told)])
+        )
+        rows = {row.span_key: row for row in found}
+        return [rows[key].session_id for key in sorted(rows)], report.notes
+
+    tools = [{"attributes": [{"key": "gen_ai.tool.name", "value": {"stringValue": "x"}}], "parentSpanId": "ff" * 8}] * 3
+    below = [span(spanId=f"{n:016x}", **told) for n, told in enumerate(tools, 1)]
+    root = span(spanId="ff" * 8, attributes=[{"key": "session.id", "value": {"stringValue": "s"}}])
+    assert imported(*below, root) == (["s"] * 4, [])
+    sessions, (note,) = imported(*below)
+    assert (sessions, note.split(":")[0]) == (
+        [None] * 3,
+        "3 spans of model calls, tools and agents belong to no session, and no list shows them",
+    )
+    monkeypatch.setattr("turnscope.cli.inherit.REMEMBERED", 2)
+    monkeypatch.setattr("turnscope.cli.inherit.AT_ONCE", 1)
+    sessions, (note,) = imported(*below, root)
+    assert (sessions, note.split(" ")[0]) == ([None] * 3 + ["s"], "3")

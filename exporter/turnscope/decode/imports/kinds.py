@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from turnscope import surrogates
 from turnscope.decode.imports import (
     claude_code,
     codex,
@@ -107,7 +108,7 @@ _SESSION_TYPES: Final = frozenset({b'"user"', b'"assistant"', b'"summary"', b'"s
 _ROLLOUT_TYPES: Final = frozenset({b'"session_meta"', b'"turn_context"', b'"response_item"', b'"event_msg"'})
 _SCHEMAS: Final = frozenset(f'"{schema}"'.encode() for schema in dynamo.SCHEMAS)
 _SAMPLE: Final = frozenset({"ttft_ms", "latency_ms", "start_time_ms"})
-_decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode: Final = surrogates.reading(msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
 
 
 def looks_like(line: bytes) -> str | None:

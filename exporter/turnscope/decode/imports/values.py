@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from turnscope import surrogates
 from turnscope.decode.codec import MAX_INT, MAX_NS
 from turnscope.decode.imports.report import BadRecord
 
@@ -30,7 +31,7 @@ def is_object(raw: msgspec.Raw) -> bool:
 
 def decoder(record: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
     """A function that decodes one JSON text as ``record``; it raises BadRecord and never quotes the text."""
-    decode = msgspec.json.Decoder(record).decode
+    decode = surrogates.reading(msgspec.json.Decoder(record).decode)
 
     def read(text: bytes | msgspec.Raw) -> T:
         try:
