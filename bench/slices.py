@@ -3,11 +3,11 @@
 The work is done in steps, and after a budget of steps a pacer gives the interpreter away (``turnscope.emit.pacing``): a
 slice is what is done in between. It is judged from both sides. As the work's own: the same work is run often, and the
 longest of its steps, by the median of its runs, which no chance can lengthen, follows upon a whole budget. As a thread
-that serves sees it (``serving``): what it waits for the interpreter at most, 99 times in a hundred, while the work is
-done. That holds what caches, neighbours and the system add, and it comes with any work: now and then the system takes
-the core from a thread that has the interpreter, for milliseconds. So what the thread waits where fixed work is done in
-the same way instead, some microseconds of arithmetic a step, stands beside it, and what it waits where there is none.
-The three take turns.
+that serves sees it (``serving``): what it waits for the interpreter while the work is done, 99.9% of all times. That
+holds what caches, neighbours and the system add, and some of it comes with any work: now and then the system takes the
+core from a thread that has the interpreter, for milliseconds. So what the thread waits where fixed work is done in the
+same way instead, some microseconds of arithmetic a step, stands beside it, and what it waits where there is none. The
+three take turns.
 
 What the process held before is taken from the collector of cyclic garbage, as vLLM does with its own: a collection
 takes as long as the whole heap asks for, whoever sets it off.
@@ -120,16 +120,16 @@ class Slices:
         of = f"{len(self._steps):,} steps, median {median(steps):.3g}"
         waits, fixed, none = map(sorted, self._waits)
         beside = "; ".join(
-            f"{what} {_at(0.99, one):.3g}, 99.9% {_at(0.999, one):.3g}"
+            f"{what} {_at(0.999, one):.3g}, 99% {_at(0.99, one):.3g}"
             for what, one in (("beside fixed work", fixed), ("beside none", none))
         )
         return [
             _row(f"{name}: the budget and its longest step, median of its runs", longest, len(self._steps[0]), of),
             _row(
-                f"{name}: a serving thread waits for the interpreter, 99%",
-                _at(0.99, waits),
+                f"{name}: a serving thread waits for the interpreter, 99.9%",
+                _at(0.999, waits),
                 len(waits),
-                f"99.9% {_at(0.999, waits):.3g}; {beside}",
+                f"99% {_at(0.99, waits):.3g}; {beside}",
             ),
         ]
 

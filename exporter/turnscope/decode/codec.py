@@ -174,9 +174,10 @@ def encode_resource(emitter: Emitter, engine: Engine | None) -> bytes:
 
 
 def encode_event(event: Event, *, observed_ns: int, pause: Callable[[], None] = _no_pause) -> bytes:
-    """One log record, as an entry of its scope. ``pause()`` is called now and then within a long list."""
+    """One log record, as an entry of its scope. ``pause()`` is called now and then."""
     body = event.body
     key = record_key(event.engine, body)
+    pause()
     return sized(
         _RECORD,
         _TIME,
