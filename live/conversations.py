@@ -61,8 +61,6 @@ class Conversation:
     """Of the first thing that the user says."""
     seed: str | None = None
     """Of the words that the user says; its name where None."""
-    other_system: str = "another system"
-    """Seed of the system prompt that ``Act.REPLACE_SYSTEM`` puts in."""
     answer: int = 48
     """Tokens of an answer."""
     tools: bool = False
@@ -125,12 +123,8 @@ def text(seed: str, words: int) -> str:
     return " ".join(chosen.choice(_WORDS) for _ in range(words))
 
 
-def system_message(seed: str = "system") -> dict[str, str]:
-    """A system prompt of a few hundred tokens."""
-    return {"role": "system", "content": f"You are a helpful agent. {CANARY} {text(seed, 190)}"}
-
-
-SYSTEM = system_message()
+SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('system', 190)}"}
+OTHER_SYSTEM = {"role": "system", "content": f"You are a helpful agent. {CANARY} {text('another system', 190)}"}
 TOOLS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": "look_up", "description": f"Look up {CANARY}.", "parameters": {}}}
 ]

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 
 from live.conversations import (
+    OTHER_SYSTEM,
     SYSTEM,
     TOOLS,
     Act,
@@ -20,7 +21,6 @@ from live.conversations import (
     Groups,
     Tells,
     answer_tokens,
-    system_message,
     user_message,
 )
 from live.engines import MODEL_NAME, LiveError, PairConfig
@@ -134,7 +134,7 @@ class Talk:
         if act is Act.GIVE_AGAIN:
             await self._tell("POST", f"{path}/again?times=2")
         if act is Act.REPLACE_SYSTEM:
-            self._messages[0] = system_message(self.conversation.other_system)
+            self._messages[0] = OTHER_SYSTEM
         if act is Act.SHORTEN_ANSWER:
             last = self._messages[-1]
             self._messages[-1] = {**last, "content": last["content"][: len(last["content"]) // 2]}

@@ -31,16 +31,9 @@ _RANGE: Final = re.compile(r"\[\d+[smhd]\]")
 
 
 def without_handles() -> Groups:
-    """What spoiled turns before: another system prompt, and coming back late. Not the same system prompt: that the
-    caches were emptied is not seen, and what begins like a text that was filed wrongly before stays suspected."""
-    replaced = Conversation(
-        "unkept",
-        (FIRST, ("prefix_diverged",), NOT_GIVEN),
-        acts={2: Act.REPLACE_SYSTEM},
-        other_system="a third system",
-    )
+    """What spoiled turns before: another system prompt, the same as then, and coming back late."""
     return (
-        (replaced,),
+        (Conversation("unkept", (FIRST, ("prefix_diverged",), NOT_GIVEN), acts={2: Act.REPLACE_SYSTEM}),),
         (Conversation("unkept-late", (FIRST, NOT_GIVEN), acts={2: Act.WAIT_PAST_TTL}),),
     )
 

@@ -215,9 +215,9 @@ def _spared(summary: SessionSummary) -> Card:
     if found.fetched_ns is None:
         why = "No turn tells what it computed again, or what that cost."
         return Card("Reuse could spare", words.NOT_MEASURED, f"{what} {why}", words.Known.ESTIMATED)
-    between = f"{text.duration(found.fetched_low_ns)} to {text.duration(found.fetched_high_ns)}"
+    between = f"{text.about(found.fetched_low_ns)} to {text.about(found.fetched_high_ns)}"
     return Card(
-        "Reuse could spare", f"≤ {text.duration(found.fetched_ns)}", f"{what} Range: {between}.", words.Known.ESTIMATED
+        "Reuse could spare", f"≤ {text.about(found.fetched_ns)}", f"{what} Range: {between}.", words.Known.ESTIMATED
     )
 
 

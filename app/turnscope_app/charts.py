@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from turnscope.semconv import Detail, Evidence, Part, TokenSource
 from turnscope.store.whole import Whole
-from turnscope_app import colours, words
+from turnscope_app import colours, plot, words
 
-HEIGHT: Final = 320
+HEIGHT: Final = 230
 COLOURS: Final = {words.SOURCES[source].plain: colour for source, colour in colours.SOURCES.items()}
 TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
 TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
@@ -55,7 +55,7 @@ def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChar
         .encode(
             x=_turns(numbers),
             y=alt.Y("tokens:Q", title="Prompt tokens", axis=alt.Axis(format=",d")),
-            color=alt.Color("source:N", title=None, scale=_scale(COLOURS, present), legend=_legend(present)),
+            color=plot.colour(COLOURS, present, "source"),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
@@ -66,13 +66,13 @@ def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChar
     )
     suspicious = frame[frame["suspicious"].astype(bool)].groupby("turn", as_index=False)["tokens"].sum()
     if suspicious.empty:
-        return bars.properties(height=HEIGHT)
+        return plot.sized(bars, HEIGHT)
     signs = (
         alt.Chart(suspicious.assign(sign="⚠", why="The answer may be wrong"))
         .mark_text(dy=-9, fontSize=16, color=colours.RED)
         .encode(x=_turns(numbers), y="tokens:Q", text="sign:N", tooltip=[alt.Tooltip("why:N", title="Check")])
     )
-    return (bars + signs).properties(height=HEIGHT)
+    return plot.sized(bars + signs, HEIGHT)
 
 
 def times_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
@@ -85,21 +85,21 @@ def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     shades = {"First token": colours.BLUE, "Prefill": colours.AMBER, "Fetch": colours.TEAL}
     present = [name for name in TIMES.values() if name in set(frame["what"])]
     every = pd.MultiIndex.from_product([numbers, present], names=["turn", "what"]).to_frame(index=False)
-    return (
+    made = (
         alt.Chart(every.merge(frame, how="left", on=["turn", "what"]))
         .mark_line(point=alt.OverlayMarkDef(size=60, filled=True))
         .encode(
             x=_turns(numbers),
             y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
-            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            color=plot.colour(shades, present),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
                 alt.Tooltip("what:N", title="What"),
                 alt.Tooltip("ms:Q", title="Milliseconds", format=",.1f"),
             ],
         )
-        .properties(height=HEIGHT)
     )
+    return plot.sized(made, HEIGHT)
 
 
 def bytes_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
@@ -111,22 +111,22 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """Megabytes of each turn, the two directions side by side."""
     shades = {"Fetched back": colours.TEAL, "Handed over": colours.VIOLET}
     present = [name for name in TRANSFERS.values() if name in set(frame["what"])]
-    return (
+    made = (
         alt.Chart(frame)
         .mark_bar()
         .encode(
             x=_turns(numbers),
             xOffset=alt.XOffset("what:N", sort=present),
             y=alt.Y("mb:Q", title="Megabytes"),
-            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            color=plot.colour(shades, present),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
                 alt.Tooltip("what:N", title="What"),
                 alt.Tooltip("mb:Q", title="Megabytes", format=",.3f"),
             ],
         )
-        .properties(height=HEIGHT)
     )
+    return plot.sized(made, HEIGHT)
 
 
 _TTFT: Final = {
@@ -159,13 +159,13 @@ def ttft(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """What each turn's time to its first word was made of, stacked, in milliseconds."""
     shades = {words.INPUT[detail].plain: colour for detail, colour in _TTFT.values()}
     present = [name for name in shades if name in set(frame["what"])]
-    return (
+    made = (
         alt.Chart(frame)
         .mark_bar()
         .encode(
             x=_turns(numbers),
             y=alt.Y("ms:Q", title="Milliseconds", axis=alt.Axis(format=",~r")),
-            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            color=plot.colour(shades, present),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("turn:O", title="Turn"),
@@ -174,8 +174,8 @@ def ttft(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
                 alt.Tooltip("meaning:N", title="That is"),
             ],
         )
-        .properties(height=HEIGHT)
     )
+    return plot.sized(made, HEIGHT)
 
 
 _MOST_POINTS: Final = 250
@@ -201,13 +201,13 @@ def context(frame: pd.DataFrame) -> alt.Chart:
     """How the context grew from turn to turn, and where it was cut."""
     shades = dict(zip(_LENGTHS.values(), (colours.BLUE, colours.TEAL), strict=True))
     present = [name for name in shades if name in set(frame["what"])]
-    return (
+    made = (
         alt.Chart(frame)
         .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=25, filled=True))
         .encode(
             x=alt.X("turn:Q", title="Turn", axis=alt.Axis(format=",d", tickMinStep=1), scale=alt.Scale(zero=False)),
             y=alt.Y("tokens:Q", title="Tokens", axis=alt.Axis(format=",d")),
-            color=alt.Color("what:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            color=plot.colour(shades, present),
             tooltip=[
                 alt.Tooltip("turn:Q", title="Turn", format=",d"),
                 alt.Tooltip("until:Q", title="to turn", format=",d"),
@@ -215,8 +215,8 @@ def context(frame: pd.DataFrame) -> alt.Chart:
                 alt.Tooltip("tokens:Q", title="Tokens", format=",d"),
             ],
         )
-        .properties(height=HEIGHT)
     )
+    return plot.sized(made, HEIGHT)
 
 
 def opacity() -> alt.Opacity:
@@ -252,13 +252,13 @@ def overview(frame: pd.DataFrame) -> alt.Chart:
     shades = {words.PARTS[part].shown: colour for part, colour in colours.PARTS.items()}
     present = [name for name in shades if name in set(frame["part"])]
     labels = list(dict.fromkeys(frame.sort_values("place")["turns"]))
-    return (
+    made = (
         alt.Chart(frame)
         .mark_bar()
         .encode(
             x=alt.X("turns:O", title="Turns", sort=labels, axis=alt.Axis(labelAngle=0, labelOverlap=True)),
             y=alt.Y("seconds:Q", title="Seconds", axis=alt.Axis(format=",~r")),
-            color=alt.Color("part:N", title=None, scale=_scale(shades, present), legend=_legend(present)),
+            color=plot.colour(shades, present, "part"),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("turns:N", title="Turns"),
@@ -266,8 +266,8 @@ def overview(frame: pd.DataFrame) -> alt.Chart:
                 alt.Tooltip("seconds:Q", title="Seconds", format=",.1f"),
             ],
         )
-        .properties(height=180)
     )
+    return plot.sized(made, 110)
 
 
 def _long(table: pa.Table, numbers: Sequence[int], names: dict[str, str], value: str, divisor: float) -> pd.DataFrame:
@@ -280,18 +280,7 @@ def _long(table: pa.Table, numbers: Sequence[int], names: dict[str, str], value:
     return pd.DataFrame(found, columns=["turn", "what", value])
 
 
-def _scale(shades: dict[str, str], present: list[str]) -> alt.Scale:
-    return alt.Scale(domain=present, range=[shades[name] for name in present])
-
-
 def _turns(numbers: list[int]) -> alt.X:
     """The axis of turns: every turn has its place, measured or not."""
     axis = alt.Axis(labelAngle=0, labelOverlap=True)
     return alt.X("turn:O", title="Turn", scale=alt.Scale(domain=numbers), axis=axis)
-
-
-def _legend(names: list[str]) -> alt.Legend:
-    """Above the chart, in as many columns as its width has room for."""
-    widest = 30 + 7 * max(map(len, names), default=0)
-    columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
-    return alt.Legend(orient="top", direction="horizontal", labelLimit=widest, symbolSize=80, columns=columns)

@@ -34,6 +34,10 @@ class Kind(StrEnum):
 UNITS: Final = {Kind.TOKENS: "tokens", Kind.BYTES: "bytes", Kind.MS: "ms", Kind.SECONDS: "s", Kind.TIME: "UTC"}
 
 
+_BAR: Final = 110
+"""Pixels of a bar at least."""
+
+
 class Column(NamedTuple):
     """One column of a table, or one figure of a turn."""
 
@@ -43,7 +47,7 @@ class Column(NamedTuple):
     help: str
     kind: Kind = Kind.TEXT
     width: int | None = None
-    """Pixels; None lets the table choose."""
+    """Pixels, where neither the heading nor the values say it."""
     vocabulary: Mapping[str, words.Word] = {}
     value: Callable[[Row], Any] | None = None
     absent: str = words.NOT_MEASURED
@@ -58,6 +62,13 @@ class Column(NamedTuple):
     def heading(self) -> str:
         """The label with its unit."""
         return f"{self.label} ({UNITS[self.kind]})" if self.kind in UNITS else self.label
+
+    @property
+    def pixels(self) -> int | None:
+        """Its width; None lets the table choose. A bar is as wide as it is given: as its heading."""
+        if self.width is None and self.kind is Kind.SHARE:
+            return max(_BAR, 30 + 7 * len(self.heading))
+        return self.width
 
     def of(self, row: Row) -> Any:
         """Its value in a row of the store; None where there is none. Stores of older versions lack fields."""
@@ -126,6 +137,16 @@ def _most(row: Row) -> str | None:
     return f"{words.PARTS[part].plain}, {text.share(parts[part], row['wall_ns'])}" if parts[part] else None
 
 
+_PARTS: Final = tuple(
+    Column(
+        f"{part}_share",
+        word.plain,
+        f"{word.story} Share of session time ({word.term}).",
+        Kind.SHARE,
+        value=_of_wall(f"{part}_ns"),
+    )
+    for part, word in words.PARTS.items()
+)
 SESSIONS: Final = (
     Column(
         "applications",
@@ -162,23 +183,12 @@ SESSIONS: Final = (
         value=_most,
     ),
     Column("turns", "Turns", "How many model calls turnscope saw in this session.", Kind.COUNT),
-    *(
-        Column(
-            f"{part}_share",
-            word.plain,
-            f"{word.story} Share of its time ({word.term}).",
-            Kind.SHARE,
-            110,
-            value=_of_wall(f"{part}_ns"),
-        )
-        for part, word in words.PARTS.items()
-    ),
+    *_PARTS,
     Column(
         "inferred",
         "Inferred",
         "Share of its time that is told by what came before and after it, and not measured.",
         Kind.SHARE,
-        110,
         value=_of_wall("inferred_ns"),
     ),
     Column(
@@ -186,7 +196,6 @@ SESSIONS: Final = (
         "Saved by reuse at best",
         "How much shorter it would be, had all that was computed again been fetched back (estimated).",
         Kind.SHARE,
-        110,
         value=_of_wall("spared_ns"),
     ),
     Column(
@@ -194,7 +203,6 @@ SESSIONS: Final = (
         "Reused",
         "Share of the prompt tokens that were not computed: already there, fetched back, or from another store.",
         Kind.SHARE,
-        110,
         value=lambda row: percent(row["reused_tokens"], row["source_tokens"]),
     ),
     Column(
@@ -204,7 +212,7 @@ SESSIONS: Final = (
         "too small to fetch are none.",
         Kind.WORD,
         vocabulary=words.REASONS,
-        value=lambda row: row["main_reason"] or (None if row.get("too_large") else words.NO_OBSTACLE),
+        value=lambda row: row["main_reason"] or (None if row.get("too_large") else words.NOTHING),
     ),
     Column(
         "task_latency_median_ns",
@@ -262,13 +270,28 @@ def listed(names: Iterable[str], fields: Iterable[str]) -> list[Column]:
     return [*who, *(c for c in OPTED if c.name in fields), *(c for c in SESSIONS if c.name not in WHO)]
 
 
+TURN: Final = (
+    Column("session", "Session", "Its id.", value=lambda row: text.session(row["session_id"])),
+    Column("turn_index", "Turn", "Its number in the session.", Kind.COUNT, width=60),
+    Column("started_ns", "Started", "When the request came in.", Kind.TIME),
+)
+"""Which turn it is, in a list of turns of all sessions."""
+NAMELESS: Final = "not named"
+
+
+def named(field: str) -> Callable[[Row], str]:
+    """Foreign names, made harmless."""
+    return lambda row: text.harmless(row[field]) if row[field] else NAMELESS
+
+
+APPLICATION: Final = Column(
+    "application",
+    "Application",
+    "As its spans name it, with its version (service.name).",
+    value=named("application"),
+)
 APPLICATIONS: Final = (
-    Column(
-        "application",
-        "Application",
-        "As its spans name it, with its version (service.name).",
-        value=lambda row: text.harmless(row["application"]),
-    ),
+    APPLICATION,
     Column("sessions", "Sessions", "That ended in this period.", Kind.COUNT),
     Column(
         "working_median_ns",
@@ -276,23 +299,12 @@ APPLICATIONS: Final = (
         "Half of its sessions worked no longer.",
         Kind.SECONDS,
     ),
-    *(
-        Column(
-            f"{part}_share",
-            word.plain,
-            f"{word.story} Share of session time.",
-            Kind.SHARE,
-            130,
-            value=_of_wall(f"{part}_ns"),
-        )
-        for part, word in words.PARTS.items()
-    ),
+    *_PARTS,
     Column(
         "spared",
         "Saved by reuse at best",
         "How much shorter its sessions were, had what was computed again been fetched back (estimated).",
         Kind.SHARE,
-        130,
         value=_of_wall("fetched_ns"),
     ),
     Column("suspicious_turns", "Possibly wrong", "Turns with evidence that reuse spoiled the answer.", Kind.COUNT),

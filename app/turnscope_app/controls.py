@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 import streamlit as st
@@ -69,6 +70,33 @@ def download(table: pa.Table, name: str, *, page: str) -> None:
                 icon=":material/download:",
                 help=f"These {table.num_rows:,} rows with every column: times in nanoseconds, sizes in bytes.",
             )
+
+
+def choice(
+    label: str,
+    options: Sequence[str],
+    *,
+    key: str,
+    shown: Callable[[str], str] = str,
+    nothing: str = "any",
+    more: str | None = None,
+    width: int | Literal["stretch"] = "stretch",
+) -> str | None:
+    """A filter of the page: one of ``options``, or None, which stands as ``nothing``. Kept in the link.
+
+    ``shown``: an option on the screen; ``more``: what the filter means, on hover.
+    """
+    return st.selectbox(
+        label,
+        options,
+        index=None,
+        format_func=shown,
+        placeholder=nothing,
+        key=key,
+        bind="query-params",
+        help=more,
+        width=width,
+    )
 
 
 def demo_notice() -> None:

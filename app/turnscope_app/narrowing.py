@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from turnscope.store.totals import Totals
-from turnscope_app import data, periods, steps, text
+from turnscope_app import controls, data, periods, steps, text
 
 
 class Narrowed(NamedTuple):
@@ -60,13 +60,4 @@ def _choice(label: str, names: list[str], key: str) -> str | None:
     """Nothing to choose from is not shown: an application is named only by spans of agents."""
     if not names:
         return None
-    return st.selectbox(
-        label,
-        names,
-        index=None,
-        format_func=text.harmless,
-        placeholder="all",
-        key=key,
-        bind="query-params",
-        width=280,
-    )
+    return controls.choice(label, names, key=key, shown=text.harmless, nothing="all", width=280)

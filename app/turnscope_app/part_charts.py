@@ -12,10 +12,10 @@ import pandas as pd
 from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store.overview import STEPS
-from turnscope_app import answers, colours, text, words
+from turnscope_app import answers, colours, plot, text, words
 
 BAR_HEIGHT: Final = 56
-HEIGHT: Final = 220
+HEIGHT: Final = 150
 _WIDE: Final = 0.06
 """Parts of at least so much of a bar have room for their share in it."""
 _WHOLE: Final = alt.Scale(domain=[0, 1])
@@ -79,11 +79,11 @@ def course_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd.
 
 def course(frame: pd.DataFrame) -> alt.Chart:
     """Shares of the parts over the period."""
-    return (
+    made = (
         alt.Chart(frame)
         .mark_rect()
         .encode(
-            x=_TIME,
+            x=plot.TIME,
             x2="to:T",
             y=alt.Y("low:Q", title="Share of session time", axis=alt.Axis(format=".0%"), scale=_WHOLE),
             y2="high:Q",
@@ -95,8 +95,8 @@ def course(frame: pd.DataFrame) -> alt.Chart:
                 alt.Tooltip("time:N", title="Time"),
             ],
         )
-        .properties(height=HEIGHT)
     )
+    return plot.sized(made, HEIGHT)
 
 
 def latency_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd.DataFrame:
@@ -110,28 +110,26 @@ def latency_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd
     return pd.DataFrame(rows, columns=["at", "when", "what", "seconds"])
 
 
+_WAITS: Final = {"Whole task": colours.VIOLET, "First token": colours.BLUE}
+
+
 def latency(frame: pd.DataFrame) -> alt.Chart:
     """What users wait for, over the period."""
-    return (
+    made = (
         alt.Chart(frame)
         .mark_line(point=True)
         .encode(
-            x=_TIME,
+            x=plot.TIME,
             y=alt.Y("seconds:Q", title="Seconds, median", axis=alt.Axis(format=",~r")),
-            color=alt.Color(
-                "what:N",
-                title=None,
-                scale=alt.Scale(domain=["Whole task", "First token"], range=[colours.VIOLET, colours.BLUE]),
-                legend=alt.Legend(orient="top", direction="horizontal"),
-            ),
+            color=plot.colour(_WAITS, [name for name in _WAITS if name in set(frame["what"])]),
             tooltip=[
                 alt.Tooltip("when:N", title="From (UTC)"),
                 alt.Tooltip("what:N", title="What"),
                 alt.Tooltip("seconds:Q", title="Seconds", format=",.2f"),
             ],
         )
-        .properties(height=HEIGHT)
     )
+    return plot.sized(made, HEIGHT)
 
 
 def _at(step: int, since_ns: int, until_ns: int) -> dt.datetime:
@@ -140,11 +138,6 @@ def _at(step: int, since_ns: int, until_ns: int) -> dt.datetime:
 
 def _when(at: dt.datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M}"
-
-
-_TIME: Final = alt.X(
-    "at:T", title="UTC", scale=alt.Scale(type="utc"), axis=alt.Axis(labelOverlap=True, grid=False, tickCount=6)
-)
 
 
 def _colour() -> alt.Color:

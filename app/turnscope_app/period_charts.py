@@ -9,9 +9,10 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
+from turnscope_app import plot
 from turnscope_app.text import when
 
-HEIGHT: Final = 360
+HEIGHT: Final = 250
 _END_NS: Final = 253_000_000_000_000_000_000
 """The year 9987: later ones no calendar shows."""
 
@@ -46,38 +47,16 @@ def stacked(frame: pd.DataFrame, shades: Mapping[str, str], *, title: str, unit:
     ]
     if share:
         tooltip.append(alt.Tooltip("share:Q", title="Share", format=".1%"))
-    return (
+    made = (
         alt.Chart(frame)
         .mark_rect()
         .encode(
-            x=TIME,
+            x=plot.TIME,
             x2="to:T",
             y=alt.Y("low:Q", title=title, axis=alt.Axis(format="~s")),
             y2="high:Q",
-            color=colour(shades, present),
+            color=plot.colour(shades, present),
             tooltip=tooltip,
         )
-        .properties(height=HEIGHT)
     )
-
-
-def colour(shades: Mapping[str, str], present: Sequence[str], field: str = "what") -> alt.Color:
-    """A colour for each of ``present``, named above the chart in as many columns as there is room for."""
-    widest = 30 + 7 * max(map(len, present), default=0)
-    return alt.Color(
-        f"{field}:N",
-        title=None,
-        scale=alt.Scale(domain=list(present), range=[shades[name] for name in present]),
-        legend=alt.Legend(
-            orient="top",
-            direction="horizontal",
-            labelLimit=widest,
-            symbolSize=80,
-            columns=alt.ExprRef(f"max(1, floor(width / {widest}))"),
-        ),
-    )
-
-
-TIME: Final = alt.X(
-    "at:T", title="UTC", scale=alt.Scale(type="utc"), axis=alt.Axis(labelOverlap=True, grid=False, tickCount=6)
-)
+    return plot.sized(made, HEIGHT)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from turnscope.semconv import HoldOutcome, Part
 from turnscope.store.fates import Fate
 from turnscope.store.retention_queries import slot_begin_s
-from turnscope_app import colours, period_charts, text, words
+from turnscope_app import colours, period_charts, plot, text, words
 from turnscope_app.cards import Card
 from turnscope_app.columns import Column, Kind, Row, percent
 
@@ -62,7 +62,6 @@ GAPS: Final = (
         "Came in time",
         "Came before the time limit of the kept blocks: of those that had such blocks.",
         Kind.SHARE,
-        110,
         value=lambda row: percent(row["in_time"], row["in_time"] + row["too_late"]),
     ),
     Column("in_time", "In time", "As a number.", Kind.COUNT),
@@ -123,7 +122,7 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
             y=alt.Y(
                 "share:Q", title="Next turns that had come", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])
             ),
-            color=period_charts.colour(SHADES, present),
+            color=plot.colour(SHADES, present),
             tooltip=[
                 alt.Tooltip("what:N", title="What filled the pause"),
                 alt.Tooltip("seconds:Q", title="Seconds", format=",.3~r"),
@@ -139,7 +138,7 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
         .encode(x="seconds:Q", tooltip=["said:N"])
     )
     names = [_name(marks, number, frame["seconds"].max()) for number in range(len(limits))]
-    return alt.layer(lines, rules, *names).properties(height=period_charts.HEIGHT)
+    return plot.sized(alt.layer(lines, rules, *names), period_charts.HEIGHT)
 
 
 def _name(marks: pd.DataFrame, number: int, longest_s: float) -> alt.Chart:
@@ -200,7 +199,6 @@ FATES: Final = (
         "Share of the memory used",
         "Memory times how long it was kept: what it cost others that could have used it.",
         Kind.SHARE,
-        130,
         value=_memory,
     ),
     Column(

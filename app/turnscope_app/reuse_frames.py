@@ -7,10 +7,10 @@ from typing import Final
 import pandas as pd
 import pyarrow as pa
 
-from turnscope.semconv import Path, Reason
+from turnscope.semconv import NO_OBSTACLE, Path
 from turnscope_app import colours, period_charts, text, words
 from turnscope_app.cards import Card
-from turnscope_app.columns import Column, Kind, Row, percent
+from turnscope_app.columns import TURN, Column, Kind, Row, percent
 
 _PATH_SHADES: Final = {
     Path.REVERSE_FETCH: colours.TEAL,
@@ -24,8 +24,6 @@ PATH_SHADES: Final = {words.PATHS[path].plain: shade for path, shade in _PATH_SH
 _MOST_REASONS: Final = 6
 OTHERS: Final = "Other reasons"
 _SHADES: Final = (colours.RED, colours.AMBER, colours.VIOLET, colours.BROWN, colours.BLUE, colours.SLATE)
-FINE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
-"""Nothing was in the way: drawn by the chart of paths."""
 
 
 def paths(course: pa.Table, step_ns: int) -> pd.DataFrame:
@@ -41,8 +39,8 @@ def paths(course: pa.Table, step_ns: int) -> pd.DataFrame:
 
 def obstacles(course: pa.Table, step_ns: int) -> tuple[pd.DataFrame, dict[str, str]]:
     """Turns of each step by what was in the way of fetching back, the most frequent ones by name, and their colours.
-    Turns that nothing was in the way of are left out."""
-    rows = [row for row in course.to_pylist() if row["reason"] not in FINE]
+    Turns that nothing was in the way of are left out: the chart of paths draws them."""
+    rows = [row for row in course.to_pylist() if row["reason"] not in NO_OBSTACLE]
     totals: dict[str, int] = {}
     for row in rows:
         totals[row["reason"]] = totals.get(row["reason"], 0) + row["turns"]
@@ -85,7 +83,6 @@ AVOIDABLE: Final = (
         "Of all",
         "Share of all that was computed again here.",
         Kind.SHARE,
-        110,
         value=lambda row: percent(row["tokens"], row["all_tokens"]),
     ),
     Column(
@@ -213,30 +210,25 @@ def _of(some: int | None, whole: int) -> str:
     return words.NOT_MEASURED if some is None or not whole else f"{some:,} of {whole:,}"
 
 
+_ENGINE: Final = Column(
+    "prefill_engine",
+    "Prefill engine",
+    "That fetched, by its bounded name.",
+    value=lambda row: text.harmless(row["prefill_engine"] or "not seen"),
+)
+_WASTED: Final = Column("wasted_bytes", "Moved for nothing", "Wasted bytes.", Kind.BYTES)
 ENGINES: Final = (
-    Column(
-        "prefill_engine",
-        "Prefill engine",
-        "That fetched, by its bounded name.",
-        value=lambda row: text.harmless(row["prefill_engine"] or "not seen"),
-    ),
+    _ENGINE,
     Column("turns", "Turns", "Whose prompt it read.", Kind.COUNT),
     Column("fetches", "Fetches", "Turns with tokens fetched back.", Kind.COUNT),
     Column("gained_ns", "Time saved", "By fetches that were quicker than computing (estimated).", Kind.SECONDS),
     Column("lost_fetches", "Slower than computing", "Fetches with a net gain below 0 (estimated).", Kind.COUNT),
     Column("lost_ns", "Time lost", "By those (estimated).", Kind.SECONDS),
     Column("failed_reads", "Failed reads", "Turns whose fetch failed.", Kind.COUNT),
-    Column("wasted_bytes", "Moved for nothing", "Wasted bytes.", Kind.BYTES),
+    _WASTED,
 )
 WORST: Final = (
-    Column(
-        "session",
-        "Session",
-        "Its id.",
-        value=lambda row: text.session(row["session_id"]),
-    ),
-    Column("turn_index", "Turn", "Its number in the session.", Kind.COUNT, width=60),
-    Column("started_ns", "Started", "When the request came in.", Kind.TIME),
+    *TURN,
     Column(
         "net_gain_ns",
         "Gained by fetching",
@@ -247,12 +239,7 @@ WORST: Final = (
     Column("net_gain_high_ns", "... at most", "The upper end of that estimate.", Kind.MS),
     Column("fetched_tokens", "Fetched back", "Prompt tokens.", Kind.TOKENS),
     Column("fetch_ns", "Fetch", "What it took; an upper bound, it includes up to one engine step.", Kind.MS),
-    Column("wasted_bytes", "Moved for nothing", "Wasted bytes.", Kind.BYTES),
+    _WASTED,
     Column("reason", "Why no more was fetched back", "The one reason.", Kind.WORD, vocabulary=words.REASONS),
-    Column(
-        "prefill_engine",
-        "Prefill engine",
-        "That fetched.",
-        value=lambda row: text.harmless(row["prefill_engine"] or ""),
-    ),
+    _ENGINE,
 )

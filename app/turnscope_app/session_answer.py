@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from turnscope.measures import ceiling_sentence
 from turnscope.measures.verdict import Owner, Verdict, judge
-from turnscope.model import Ceiling, Figures, SessionSummary
+from turnscope.model import SessionSummary
+from turnscope.model.figures import of_session
 from turnscope.semconv import Part
 from turnscope.store import summing
 from turnscope_app import text, words
@@ -68,39 +70,8 @@ def answer(summary: SessionSummary) -> str:
 
 
 def ceiling(summary: SessionSummary) -> str:
-    """The most that reuse could still give, with its range and what it rests on."""
-    found = summary.ceiling
-    if summary.too_large:
-        return "Whether reuse would help is not known."
-    if not summary.turns:
-        return "Whether reuse would help is not known: none of its model calls passed an engine that is watched here."
-    if found.free_ns is None or (not found.recomputed_tokens and found.unjudged_turns):
-        return (
-            f"Whether reuse would help is not known: {text.turns(found.unjudged_turns)} of {summary.turns:,} tell "
-            "neither what was computed again nor what that cost."
-        )
-    if not found.recomputed_tokens:
-        return "Reuse would not help: nothing was computed twice."
-    again = f"what was computed again ({found.recomputed_tokens:,} tokens)"
-    if not found.fetched_high_ns:
-        return f"Reuse would not help: to fetch {again} would have taken as long as computing it did.{_unjudged(found)}"
-    return (
-        f"At best reuse would make it {text.about(found.fetched_ns)} shorter "
-        f"({text.share(found.fetched_ns, summary.wall_ns)} of its time; nine times in ten between "
-        f"{text.about(found.fetched_low_ns)} and {text.about(found.fetched_high_ns)}): had {again} been fetched "
-        f"back instead{_basis(found)}.{_unjudged(found)}"
-    )
-
-
-def _basis(found: Ceiling) -> str:
-    return {
-        "measured": ", by what fetching took on these engines",
-        "both": ", in part by what fetching took in the published reference, since too little was measured here",
-    }.get(found.transfer or "", ", if fetching takes what it took in the published reference: not measured here yet")
-
-
-def _unjudged(found: Ceiling) -> str:
-    return f" {text.turns(found.unjudged_turns)} could not be judged." if found.unjudged_turns else ""
+    """The most that reuse could still give."""
+    return ceiling_sentence.sentence(summary, duration=text.about, share=text.share)
 
 
 def doubts(summary: SessionSummary) -> list[str]:
@@ -155,37 +126,12 @@ class Step(NamedTuple):
     said: str
 
 
-def figures(summary: SessionSummary) -> Figures:
-    """The session as sums over it alone, to be judged as a period is."""
-    shared = set(Figures.__struct_fields__) & (set(SessionSummary.__struct_fields__) - {"tasks", "applications"})
-    found = summary.ceiling
-    return Figures(
-        **{name: getattr(summary, name) for name in shared},
-        sessions=1,
-        spanned_sessions=int(summary.spans > 0),
-        tooled_sessions=int(summary.tools is not None),
-        proxied_sessions=int("proxy" in summary.sources),
-        **{name: getattr(found, name) for name in _CEILING},
-        assumed=found.transfer not in (None, "measured"),
-    )
-
-
-_CEILING: Final = (
-    "free_ns",
-    "fetched_ns",
-    "fetched_low_ns",
-    "fetched_high_ns",
-    "judged_turns",
-    "unjudged_turns",
-)
-
-
 def next_step(summary: SessionSummary) -> Step:
     """The one thing to do first, by the same rules as a period's."""
     if summary.too_large:
         owner, _ = OWNERS[Owner.APPLICATION]
         return Step(owner, TO_MAKE_SMALLER)
-    rule = judge(figures(summary))[0]
+    rule = judge(of_session(summary))[0]
     owner, _ = OWNERS[rule.owner]
     if rule.verdict is Verdict.REUSE_WOULD_HELP:
         word = words.REASONS.get(summary.main_reason or "")

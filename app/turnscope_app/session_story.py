@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from turnscope.measures.reuse import NO_OBSTACLE
 from turnscope.model import Segment
-from turnscope.semconv import Evidence, Part, Status
+from turnscope.semconv import NO_OBSTACLE, Evidence, Part, Status
 from turnscope_app import text, words
 from turnscope_app.because import because
 from turnscope_app.session_answer import SPENT

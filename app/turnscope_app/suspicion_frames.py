@@ -8,7 +8,7 @@ from turnscope.semconv import MismatchEvidence, Suspicion, diverges_in
 from turnscope.store.fates import Fate
 from turnscope_app import stories, text, words
 from turnscope_app.cards import Card
-from turnscope_app.columns import Column, Kind, Row
+from turnscope_app.columns import TURN, Column, Kind, Row
 
 STEPS: Final[dict[str, str]] = {
     Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy "
@@ -71,9 +71,7 @@ def apart(every: Row) -> str:
 
 
 LISTED: Final = (
-    Column("session", "Session", "Its id.", value=lambda row: text.session(row["session_id"])),
-    Column("turn_index", "Turn", "Its number in the session.", Kind.COUNT, width=60),
-    Column("started_ns", "Started", "When the request came in.", Kind.TIME),
+    *TURN,
     Column(
         "suspicions",
         "Suspicion",

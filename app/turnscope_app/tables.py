@@ -71,7 +71,7 @@ def _config(column: Column, *, pinned: bool) -> Any:
         "label": column.heading,
         "help": column.help,
         "pinned": pinned or None,
-        "width": column.width,
+        "width": column.pixels,
     }
     made: dict[Kind, Callable[[], Any]] = {
         Kind.LINK: lambda: st.column_config.LinkColumn(**common, display_text="Open", validate="^https://"),

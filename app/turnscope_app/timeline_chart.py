@@ -7,14 +7,14 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
-from turnscope_app import charts, colours, text, words
+from turnscope_app import charts, colours, plot, text, words
 from turnscope_app.axis import Axis
 from turnscope_app.lanes import Bar
 from turnscope_app.timeline import Timeline
+from turnscope_app.zoom import WHOLE, View
 
 _LANE: Final = 30
-_AROUND: Final = 130
-"""Pixels for the axis and the legends."""
+"""Pixels."""
 _FIELDS: Final = ("lane", "kind", "start", "end", "what", "lasted", "begins", "known", "turn", "deadline")
 _OTHER_FATE: Final = "Other"
 _FATES: Final = {words.FATES[fate].plain: colour for fate, colour in colours.FATES.items()} | {
@@ -56,12 +56,13 @@ def _kind(bar: Bar) -> str:
     return fate.plain if fate and fate.plain in _FATES else _OTHER_FATE
 
 
-def chart(timeline: Timeline) -> alt.LayerChart:
-    """Bars in lanes; with Shift, the wheel zooms. Waits that are drawn shorter say how long they were."""
+def chart(timeline: Timeline, view: View = WHOLE) -> alt.LayerChart:
+    """Bars in lanes, ``view`` of them at first; with Shift, the wheel zooms. Waits that are drawn shorter say how long
+    they were."""
     ran, held = frame(timeline, timeline.bars), frame(timeline, timeline.holds)
     zoom = alt.selection_interval(bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]", name="session_zoom")
-    layers = [_bars(ran, timeline, _PARTS).add_params(zoom)]
-    wide = ran[ran["turn"].notna() & ((ran["end"] - ran["start"]) * _NUMBERED > timeline.axis.length)]
+    layers = [_bars(ran, timeline, view, _PARTS).add_params(zoom)]
+    wide = ran[ran["turn"].notna() & ((ran["end"] - ran["start"]) * _NUMBERED > timeline.axis.length * view.share)]
     wide = wide.drop_duplicates(["lane", "turn"])
     if not wide.empty:
         layers.append(
@@ -71,21 +72,18 @@ def chart(timeline: Timeline) -> alt.LayerChart:
         )
     if not held.empty:
         layers += [
-            _bars(held, timeline, _FATES, legends="bottom"),
+            _bars(held, timeline, view, _FATES, legends="bottom"),
             *_deadlines(held[held["deadline"].notna()], timeline),
         ]
     if timeline.axis.breaks:
         layers += _breaks(timeline.axis)
-    return (
-        alt.layer(*layers)
-        .resolve_scale(color="independent", stroke="independent")
-        .properties(height=_AROUND + _LANE * len(timeline.lanes))
-    )
+    made = alt.layer(*layers).resolve_scale(color="independent", stroke="independent")
+    return plot.sized(made, _LANE * len(timeline.lanes))
 
 
 def reading(timeline: Timeline) -> str:
     """How to read the chart, in a sentence or two."""
-    said = ["**Shift and the wheel zoom**, dragging moves, a double click shows all again. Paler bars are inferred."]
+    said = ["**Shift and the wheel zoom** too, dragging moves, a double click undoes both. Paler bars are inferred."]
     if timeline.axis.breaks:
         said.append("Long waits (⋯) are drawn shorter than they were.")
     if timeline.holds:
@@ -98,19 +96,19 @@ def reading(timeline: Timeline) -> str:
     return " ".join(said)
 
 
-def _bars(found: pd.DataFrame, timeline: Timeline, shades: dict[str, str], *, legends: str = "top") -> alt.Chart:
+def _bars(
+    found: pd.DataFrame, timeline: Timeline, view: View, shades: dict[str, str], *, legends: str = "top"
+) -> alt.Chart:
     present = [name for name in shades if name in set(found["kind"])]
     scale = alt.Scale(domain=present, range=[shades[name] for name in present])
-    widest = 40 + 7 * max(map(len, present), default=0)
-    columns = alt.ExprRef(f"max(1, floor(width / {widest}))")
     title = f"Time since the session began{' (h:mm:ss)' if _is_long(timeline.axis) else ''}"
-    legend = alt.Legend(orient=legends, direction="horizontal", labelLimit=widest, columns=columns, symbolOpacity=1)
+    legend = plot.legend(present, orient=legends, symbolOpacity=1)
     return (
         alt.Chart(found)
         # The line round a bar keeps one that is shorter than a pixel visible.
         .mark_bar(height={"band": 0.72}, strokeWidth=0.8, clip=True)
         .encode(
-            x=alt.X("start:Q", title=title, axis=_ticks(timeline.axis), scale=_span(timeline)),
+            x=alt.X("start:Q", title=title, axis=_ticks(timeline.axis), scale=_span(timeline, view)),
             x2="end:Q",
             y=_lanes(timeline),
             color=alt.Color("kind:N", title=None, scale=scale, legend=legend),
@@ -162,8 +160,9 @@ def _lanes(timeline: Timeline) -> alt.Y:
     return alt.Y("lane:N", title=None, sort=None, scale=alt.Scale(domain=timeline.lanes), axis=axis)
 
 
-def _span(timeline: Timeline) -> alt.Scale:
-    return alt.Scale(domain=[0, max(timeline.axis.length, 1e-6)], nice=False)
+def _span(timeline: Timeline, view: View) -> alt.Scale:
+    length = max(timeline.axis.length, 1e-6)
+    return alt.Scale(domain=[view.low * length, view.high * length], nice=False)
 
 
 def _ticks(axis: Axis) -> alt.Axis:

@@ -9,20 +9,13 @@ import pandas as pd
 import pyarrow as pa
 
 from turnscope.semconv import SpanKind, TaskOutcome
-from turnscope_app import colours, period_charts, text, words
+from turnscope_app import colours, period_charts, plot, text, words
 from turnscope_app.cards import Card
-from turnscope_app.columns import Column, Kind, Row, percent
+from turnscope_app.columns import APPLICATION, Column, Kind, Row, named, percent
 
 _OUTCOMES: Final = tuple(str(outcome) for outcome in TaskOutcome)
-NAMELESS: Final = "not named"
-
-
-def _named(name: str | None) -> str:
-    return text.harmless(name) if name else NAMELESS
-
-
 TOOLS: Final = (
-    Column("tool", "Tool", "As its spans name it (gen_ai.tool.name).", value=lambda row: _named(row["tool"])),
+    Column("tool", "Tool", "As its spans name it (gen_ai.tool.name).", width=150, value=named("tool")),
     Column(
         "kind",
         "Kind",
@@ -30,19 +23,13 @@ TOOLS: Final = (
         value=lambda row: "Retrieval" if row["kind"] == SpanKind.RETRIEVAL else "Tool",
         width=90,
     ),
-    Column(
-        "application",
-        "Application",
-        "That called it, with its version (service.name).",
-        value=lambda row: _named(row["application"]),
-    ),
+    APPLICATION,
     Column("calls", "Calls", "Spans of it.", Kind.COUNT),
     Column(
         "share",
         "Of all tool time",
         "Its calls' time of that of all tools here. Tools that run at once count each.",
         Kind.SHARE,
-        120,
         value=lambda row: percent(row["total_ns"], row["all_ns"]),
     ),
     Column("total_ns", "Time", "Of all its calls together.", Kind.SECONDS),
@@ -54,7 +41,6 @@ TOOLS: Final = (
         "Errors, share",
         "Of its calls.",
         Kind.SHARE,
-        110,
         value=lambda row: percent(row["errors"], row["calls"]),
     ),
     Column(
@@ -81,11 +67,8 @@ def _known(inferred: int, calls: int) -> str:
 
 
 APPLICATIONS: Final = (
-    Column(
-        "application",
-        "Application",
-        "As its spans name it, with its version (service.name).",
-        value=lambda row: "All sessions" if row["every"] else _named(row["application"]),
+    APPLICATION._replace(
+        value=lambda row: "All sessions" if row["every"] else APPLICATION.of(row),
     ),
     Column("sessions", "Sessions", "That ended in this period; one of two applications is in both.", Kind.COUNT),
     Column("tasks", "Tasks", "From a user's message to the first answer that asks for no tool.", Kind.COUNT),
@@ -94,7 +77,6 @@ APPLICATIONS: Final = (
         "Completed",
         "Share of tasks that were answered (inferred).",
         Kind.SHARE,
-        110,
         value=lambda row: percent(row["completed"], row["tasks"]),
     ),
     Column("failed", "Failed", "Tasks whose last turn, or span, ended in error.", Kind.COUNT),
@@ -109,7 +91,6 @@ APPLICATIONS: Final = (
         "Waiting for tools",
         "Share of session time (tool wait).",
         Kind.SHARE,
-        120,
         value=lambda row: percent(row["tool_wait_ns"], row["wall_ns"]),
     ),
     Column("tools", "Tool calls", "That ran, where spans tell.", Kind.COUNT),
@@ -118,7 +99,7 @@ APPLICATIONS: Final = (
     ),
 )
 EVALUATIONS: Final = (
-    Column("name", "Evaluation", "Its name (gen_ai.evaluation.name).", value=lambda row: _named(row["name"])),
+    Column("name", "Evaluation", "Its name (gen_ai.evaluation.name).", value=named("name")),
     Column(
         "label",
         "Label",
@@ -207,13 +188,13 @@ def course(table: pa.Table) -> pd.DataFrame:
 
 def waits(frame: pd.DataFrame) -> alt.Chart:
     """First token beside the whole task, over the period; each ten times as long is as far apart."""
-    return (
+    made = (
         alt.Chart(frame[frame["seconds"] > 0])
         .mark_line(point=alt.OverlayMarkDef(size=45, filled=True), strokeWidth=2)
         .encode(
-            x=period_charts.TIME,
+            x=plot.TIME,
             y=alt.Y("seconds:Q", title="Seconds, median", scale=alt.Scale(type="log"), axis=_TENS),
-            color=period_charts.colour(_SHADES, [name for name in _SHADES if name in set(frame["what"])]),
+            color=plot.colour(_SHADES, [name for name in _SHADES if name in set(frame["what"])]),
             tooltip=[
                 alt.Tooltip("when:N", title="From"),
                 alt.Tooltip("what:N", title="What"),
@@ -221,15 +202,15 @@ def waits(frame: pd.DataFrame) -> alt.Chart:
                 alt.Tooltip("tasks:Q", title="Tasks", format=","),
             ],
         )
-        .properties(height=period_charts.HEIGHT)
     )
+    return plot.sized(made, period_charts.HEIGHT)
 
 
 def longest(table: pa.Table, most: int = 12) -> pd.DataFrame:
     """``tool, seconds, time, calls, errors, share``: the tools with the most time, over all applications."""
     sums: dict[str, list[int]] = {}
     for row in table.to_pylist():
-        mine = sums.setdefault(_named(row["tool"]), [0, 0, 0])
+        mine = sums.setdefault(named("tool")(row), [0, 0, 0])
         for place, value in enumerate((row["total_ns"] or 0, row["calls"], row["errors"])):
             mine[place] += value
     every = sum(ns for ns, _, _ in sums.values())
@@ -243,7 +224,7 @@ def longest(table: pa.Table, most: int = 12) -> pd.DataFrame:
 
 def bars(frame: pd.DataFrame) -> alt.Chart:
     """A bar a tool, the longest first."""
-    return (
+    made = (
         alt.Chart(frame)
         .mark_bar(color=colours.AMBER, cornerRadiusEnd=3)
         .encode(
@@ -257,5 +238,5 @@ def bars(frame: pd.DataFrame) -> alt.Chart:
                 alt.Tooltip("errors:Q", title="Errors", format=","),
             ],
         )
-        .properties(height=period_charts.HEIGHT)
     )
+    return plot.sized(made, period_charts.HEIGHT)

@@ -16,7 +16,7 @@ NOT_THIS: Final = (
     "they are."
 )
 UNATTRIBUTED: Final = "Turns without a session id"
-NO_OBSTACLE: Final = "Nothing"
+NOTHING: Final = "Nothing"
 """What was in the way of a session that had no obstacle."""
 
 

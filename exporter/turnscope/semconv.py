@@ -44,6 +44,7 @@ class EventName(StrEnum):
     HOLD_USE = "turnscope.hold_use"
     TRANSFER = "turnscope.transfer"
     STUCK = "turnscope.stuck"
+    EMPTIED = "turnscope.emptied"
     ATTEMPT = "turnscope.attempt"
     DIGEST = "turnscope.digest"
     FABRIC = "turnscope.fabric"
@@ -88,6 +89,10 @@ class Reason(StrEnum):
     STUCK = "stuck"
     OTHER = "other"
     UNKNOWN = "unknown"
+
+
+NO_OBSTACLE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
+"""Reasons with which all is well: nothing was there to fetch, or it was not worth fetching."""
 
 
 class Status(StrEnum):

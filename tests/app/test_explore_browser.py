@@ -74,6 +74,14 @@ class Visit:
         self.page.wait_for_timeout(1_000)
         self.page.screenshot(path=SHOTS / f"{name}.png")
 
+    def choose(self, key: str, word: str) -> None:
+        """Open the list of the select box ``key`` and choose from it. One may be so long that only a part of it is
+        there: the word is typed, as a person would who knows it."""
+        box = self.page.locator(f".st-key-{key} input")
+        box.click()
+        box.press_sequentially(word)
+        self.page.get_by_role("option", name=word, exact=True).click()
+
     def click_row(self, row: int, x: int = 60) -> None:
         """Click the ``row``-th row (from 0) of the first table."""
         self.settle()
@@ -112,9 +120,9 @@ def test_a_click_on_a_session_opens_its_turns_and_a_click_on_a_turn_tells_it(bro
 def test_the_link_of_a_filtered_list_reopens_it(browser: Browser, address: str) -> None:
     visit = Visit(browser)
     visit.open(f"{address}/sessions")
+    visit.settle()
     visit.page.get_by_text("More filters").click()
-    visit.page.locator(".st-key-sessions_reason input").click()
-    visit.page.get_by_test_id("stSelectboxVirtualDropdown").get_by_text("Stuck", exact=True).click()
+    visit.choose("sessions_reason", "Stuck")
     expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
     expect(visit.page).to_have_url(f"{address}/sessions?sessions_reason=Stuck", timeout=PATIENCE_MS)
     again = Visit(browser)
@@ -122,6 +130,20 @@ def test_the_link_of_a_filtered_list_reopens_it(browser: Browser, address: str) 
     expect(again.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
     visit.page.reload()
     expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_list_that_is_opened_while_the_filters_unfold_stays_open(browser: Browser, address: str) -> None:
+    visit = Visit(browser)
+    visit.open(f"{address}/sessions")
+    visit.settle()
+    for _ in range(5):
+        visit.page.get_by_text("More filters").click()
+        visit.page.locator(".st-key-sessions_reason input").click()
+        visit.page.wait_for_timeout(1_000)
+        expect(visit.page.get_by_role("option", name="Stuck", exact=True)).to_be_visible()
+        visit.page.keyboard.press("Escape")
+        visit.page.get_by_text("More filters").click()
+        visit.page.wait_for_timeout(1_000)
 
 
 def test_from_the_answer_to_the_worst_session_to_its_turn_and_the_reason(browser: Browser, address: str) -> None:

@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.app import agent_session
 from tests.app.serving import PATIENCE_MS, chromium, explorer
-from tests.app.test_explore_browser import SHOTS, Visit
+from tests.app.test_explore_browser import AXE, SHOTS, Visit
+from tests.node.setup import FOLDER, set_up
 from tests.store.rows import fill
 
 HOSTILE = "\"><img src=x onerror=document.title='pwned'>\u202e</style><script>document.title='pwned'</script>"
@@ -66,6 +67,42 @@ def test_the_timeline_zooms_in_and_shows_all_again(browser: Browser, address: st
     visit.page.wait_for_timeout(500)
     assert chart.screenshot() != near
     assert visit.complaints == []
+
+
+def test_the_timeline_is_zoomed_with_keys_alone(browser: Browser, address: str) -> None:
+    visit = _session(browser, address, "desk-agent")
+    chart = visit.page.get_by_test_id("stVegaLiteChart").nth(1)
+    buttons = visit.page.locator(".st-key-session_zoom")
+    buttons.get_by_role("button", name="Zoom in").focus()
+    whole = chart.screenshot()
+    for key, shown in (("Enter", "zoomed in"), ("Tab Tab Space", "moved")):
+        before = chart.screenshot()
+        for each in key.split():
+            visit.page.keyboard.press(each)
+        visit.settle()
+        visit.page.wait_for_timeout(1_000)
+        assert chart.screenshot() != before, shown
+    focused = visit.page.evaluate("document.activeElement.innerText")
+    assert "Earlier" in focused
+    outlined = "getComputedStyle(document.activeElement).boxShadow + getComputedStyle(document.activeElement).outline"
+    assert visit.page.evaluate(f"document.activeElement.matches(':focus-visible') && {outlined} !== 'none'")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    buttons.screenshot(path=SHOTS / "session-zoom-focus.png")
+    for _ in range(2):
+        visit.page.keyboard.press("Tab")
+    visit.page.keyboard.press("Enter")
+    visit.settle()
+    visit.page.wait_for_timeout(1_000)
+    assert chart.screenshot() == whole
+    assert visit.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_session_bars_nobody(browser: Browser, address: str, scheme: str) -> None:
+    set_up()
+    visit = _session(browser, address, "desk-agent", scheme)
+    visit.page.add_script_tag(path=FOLDER / "node_modules/axe-core/axe.min.js")
+    assert visit.page.evaluate(AXE) == []
 
 
 def test_from_the_story_to_a_turn_and_its_reason_is_one_click(browser: Browser, address: str) -> None:

@@ -11,10 +11,9 @@ from tests.app import agent_session
 from tests.app.agent_session import MS, Rows, call, ran
 from tests.app.told import numbers, whole
 from tests.store.rows import SECOND, span, turn
-from turnscope.measures.reuse import NO_OBSTACLE
 from turnscope.measures.verdict import Verdict
 from turnscope.model import Turn
-from turnscope.semconv import Reason, SpanKind
+from turnscope.semconv import NO_OBSTACLE, Reason, SpanKind
 from turnscope.store.whole import Whole
 from turnscope_app import links, session_answer, session_story, text
 from turnscope_app.because import CLAUSES, because

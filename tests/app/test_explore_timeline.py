@@ -20,6 +20,7 @@ from turnscope_app import charts, lanes, timeline, timeline_chart
 from turnscope_app.axis import Axis, shortened
 from turnscope_app.lanes import Bar
 from turnscope_app.timeline import Timeline
+from turnscope_app.zoom import View
 
 
 def places(found: Timeline, lane: str) -> list[tuple[str, float, float]]:
@@ -236,3 +237,18 @@ def test_a_session_without_any_length_has_a_chart_all_the_same(tmp_path: Path) -
     found = drawn(whole(tmp_path, [span(1, kind="tool", ended_ns=None)], "s1"))
     assert isinstance(found.axis, Axis)
     assert "$schema" in timeline_chart.chart(found).to_dict()
+
+
+def test_the_nearer_it_is_looked_at_the_more_turns_have_their_number(tmp_path: Path) -> None:
+    found = drawn(whole(tmp_path, agent_session.many(100), "long-runner"))
+    wide: Any = timeline_chart.chart(found).to_dict()
+    near: Any = timeline_chart.chart(found, View(0.5, 0.51)).to_dict()
+
+    def numbered(spec: Any) -> int:
+        texts = [
+            layer["data"]["name"] for layer in spec["layer"] if layer["mark"]["type"] == "text" and "data" in layer
+        ]
+        return sum(len(spec["datasets"][name]) for name in texts)
+
+    assert numbered(near) > numbered(wide)
+    assert near["layer"][0]["encoding"]["x"]["scale"]["domain"][0] == pytest.approx(found.axis.length / 2)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.assembly.talk import text
 from tests.builders import EPOCH_NS, KEYS, MS, Pair, read, request
 from turnscope.marks import Keys
-from turnscope.model import Attempt, Event, Handle, Hold, Stuck
+from turnscope.model import Attempt, Emptied, Event, Handle, Hold, Stuck
 from turnscope.semconv import Direction, HoldKind, Leg, StuckCause, TransferState
 
 TURN_MS = 2000
@@ -89,6 +89,8 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             events += [pair.p.say(second, at + 410), pair.p.say(first, at + 400)]
         if draw(st.integers(0, 9)) == 0:
             events += draw(st.sampled_from([pair.expired, pair.late_notice]))(f"d{n}", at + 1500)
+        if draw(st.integers(0, 7)) == 0:
+            events.append(draw(st.sampled_from([pair.p, pair.d])).say(Emptied(), at + 1700))
         held = prompt + 1
         given = draw(st.sampled_from([None, pair.handle(n, held), pair.handle(n, held)]))
         prompt += draw(st.integers(1, 600))

@@ -118,7 +118,8 @@ def test_what_ends_a_long_wait_is_given_the_same_grace_whenever_the_wait_began(b
     pair = Pair(proxy=False)
     turn = pair.turn("1", at_ms=begun_ms)
     begins = [e for e in turn if e.mono_ns == (begun_ms + 400) * MS]
-    released, read = (next(e for e in turn if isinstance(e.body, kind) and e not in begins) for kind in (Hold, Transfer))
+    (read,) = [e for e in turn if isinstance(e.body, Transfer)]
+    (released,) = [e for e in turn if isinstance(e.body, Hold) and e.body.phase == "released"]
     run = Run().feed([*pair.start(), *begins]).wait(100)
     assert run.count("turns_total") == 0, "P holds its blocks for D"
     run.feed([released], at_ms=110_000).feed([read], at_ms=114_000).wait(70)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -144,12 +146,36 @@ def test_a_request_of_d_that_was_shown_and_turns_out_to_be_the_answer_of_another
     assert {row.turn_id for row in stored(run.facts)} == counted
 
 
-def test_what_a_shown_attempt_told_of_its_callers_session_is_forgotten_with_it() -> None:
-    pair = Pair()
-    told = msgspec.structs.replace(given_up(pair).body, caller_trace_id="a" * 32, caller_span_id="b" * 16)
+def test_what_comes_of_a_withdrawn_request_later_is_shown_in_a_newer_row() -> None:
+    pair, name = Pair(proxy=False), "chatcmpl-abc1-2222bbb1"
+    first, second = (request(f"{n}_{name}", leg=Leg.WHOLE, prompt=39, added_mono_ns=415 * MS) for n in range(2))
+    idle = [{f"{n}_{name}": ("d", name)} for n in (1, 2)]
+
+    def beats(begin: int, end: int, idle: dict[str, tuple[str, str]]) -> list[Event]:
+        return [e for at in range(begin, end, 10_000) for e in (pair.p.beat(at), pair.d.beat(at, idle=idle))]
+
+    run = Run().feed([*pair.start(), pair.d.say(first, 900), *beats(10_000, 330_000, idle[0])])
+    run.feed([pair.p.say(request("chatcmpl-abc1-1111aaa1", prompt=39), 330_000), *beats(340_000, 350_000, {})])
+    run.feed(beats(350_000, 400_000, {})).wait(0)
+    (shown, withdrawn) = (fact.turn for fact in run.facts if fact.turn is not None and fact.turn.status == "stuck")
+    assert (shown.withdrawn, withdrawn.withdrawn) == (False, True)
+    run.feed([pair.d.say(second, 400_000), *beats(400_000, 800_000, idle[1])]).wait(0)
+    later = [fact.turn for fact in run.facts if fact.turn is not None and fact.turn.turn_id == shown.turn_id]
+    assert [(row.revision, row.withdrawn) for row in later] == [(1, False), (2, True), (3, False), (4, False)]
+
+
+@pytest.mark.parametrize("session", ["s", None], ids=["it_named_one", "it_asked_for_its_callers"])
+def test_what_a_shown_attempt_told_of_its_callers_session_is_forgotten_with_it(session: str | None) -> None:
+    pair, key = Pair(), turn_id("p", "pA")
+    caller: dict[str, Any] = {"session_id": session, "handle_given": None, "caller_trace_id": "a" * 32}
+    told = msgspec.structs.replace(given_up(pair).body, **caller, caller_span_id="b" * 16)
+    stuck = Stuck(request_id="pA", cause=StuckCause.LOAD_FAILED)
     assert pair.proxy is not None
-    run = Run().feed([*first_turn(pair), pair.proxy.say(told, 5000), parked(pair)]).wait(0)
+    run = Run().feed([*first_turn(pair), pair.proxy.say(told, 5000), pair.p.say(stuck, 5010)]).wait(0)
     assert "pA" in run.turns(), "the last attempt as far as known"
-    assert run.assembler._state.spans.traces["a" * 32].turns.keys() == {turn_id("p", "pA")}
-    run.feed([*answered(pair), *pair.beats(70_000, 10_000)]).wait(100)
-    assert run.assembler._state.spans.traces["a" * 32].turns == {}
+    spans = run.assembler._state.spans
+    trace = spans.traces["a" * 32]
+    assert (trace.turns.keys() | trace.asking.keys(), spans.remembered) == ({key}, 1)
+    run.feed([*answered(pair, at_ms=20_000), *pair.beats(70_000, 10_000)]).wait(100)
+    assert rows(run, "pA")[-1].withdrawn
+    assert (trace.turns, trace.asking, spans.remembered) == ({}, {}, 0)

@@ -18,7 +18,7 @@ from tests.measures.scripted import scripted
 from tests.measures.session_rows import MS, T0, span, turn
 from tests.store.rows import Clock, fill
 from turnscope.cli.errors import Sorry
-from turnscope.cli.session_words import PARTS, bar, ceiling_sentence, duration, share
+from turnscope.cli.session_words import PARTS, bar, ceiling_sentences, duration, share
 from turnscope.cli.sessions import sessions
 from turnscope.cli.show import show
 from turnscope.measures.sessions import summarise
@@ -241,8 +241,12 @@ def test_first_tokens_stand_beside_completed_tasks(store: Path) -> None:
 def test_show_tells_the_parts_the_ceiling_the_tasks_and_the_turns(store: Path) -> None:
     text = words(run(show, "chat-lost", "--store", str(store)))
     assert "# Input processing 900 ms 90%" in text
-    assert "At most 700 ms (70% of it; between 400 ms and 850 ms) shorter" in text
-    assert "assuming half to twice what fetches took in the published reference" in text
+    assert (
+        "At best reuse would make it 700 ms shorter (70% of its time; nine times in ten between 400 ms and 850 ms)"
+        in text
+    )
+    assert "Had it cost nothing:" in text
+    assert "if fetching takes what it took in the published reference: not measured here yet" in text
     assert "1 completed 900 ms 1.00 s" in text
     assert "no handle from decode" in text
 
@@ -250,16 +254,16 @@ def test_show_tells_the_parts_the_ceiling_the_tasks_and_the_turns(store: Path) -
 def test_a_session_that_waits_for_tools_says_so_beside_the_ceiling() -> None:
     session = summarise("s", [turn("l", 0, 1000, **RECOMPUTED)], [span("x", SpanKind.TOOL, 1000, 11_000)])
     assert session is not None
-    said = ceiling_sentence(session.summary)
-    assert said.startswith("At most 700 ms (6% of it;")
-    assert said.endswith("Most of the time it waited for tools (91%), which no reuse can shorten.")
+    first, *_, last = ceiling_sentences(session.summary)
+    assert first.startswith("At best reuse would make it 700 ms shorter (6% of its time;")
+    assert last == "Most of the time it waited for tools (91%), which no reuse can shorten."
 
 
 def test_a_recompute_that_was_cheaper_than_a_fetch_is_said_to_be_no_loss() -> None:
     cheap = {"recompute_ns": MS, "recompute_low_ns": MS, "recompute_high_ns": 2 * MS}
     session = summarise("s", [turn("l", 0, 1000, **{**RECOMPUTED, **cheap})], [])
     assert session is not None
-    assert "would not have shortened it" in ceiling_sentence(session.summary)
+    assert ceiling_sentences(session.summary)[0].startswith("Reuse would not help: to fetch what was computed again")
 
 
 def test_a_part_of_an_id_that_only_one_session_has_opens_it(store: Path) -> None:
@@ -344,6 +348,6 @@ def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
     monkeypatch.setattr("turnscope.store.summing.MOST_ROWS", 0)
     shown = words(run(show, "spans-only", "--store", str(store)))
     assert "It has 1 turns and spans, more than the 0 that are taken apart at once" in shown
-    assert "Whether reuse could shorten it is not known, since it was not taken apart." in shown
+    assert "Whether reuse would help is not known, since it was not taken apart." in shown
     listed = json.loads(run(sessions, "--store", str(store), "--json", "--text", "spans-only"))["sessions"]
     assert [(one["too_large"], one["unknown_ns"]) for one in listed] == [(True, 700 * MS)]

@@ -109,6 +109,16 @@ class Request:
         return stats
 
 
+class KVCacheManager:
+    """Empties its prefix cache, unless blocks of it are in use."""
+
+    def __init__(self) -> None:
+        self.used = 0
+
+    def reset_prefix_cache(self) -> bool:
+        return not self.used
+
+
 class Scheduler:
     """Adds and frees as vLLM does; ``answer`` is what the connector's ``request_finished`` returns."""
 
@@ -116,6 +126,7 @@ class Scheduler:
         self.vllm_config = vllm_config
         self.kv_cache_config = kv_cache_config
         self.connector = connector
+        self.kv_cache_manager: Any = KVCacheManager()
         self.requests: dict[str, Request] = {}
         self.answer: tuple[bool, dict[str, Any] | None] = (False, None)
 

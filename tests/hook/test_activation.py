@@ -129,7 +129,7 @@ def test_the_schedulers_half_of_a_connector_and_connectors_without_nixl_get_no_w
     hooked.worker(fakes.vllm_config())
     hooked.scheduler(fakes.vllm_config(None))
     receiver.wait_for(lambda: bool(receiver.bodies(EngineState)))
-    assert [state.wrapped for state in receiver.bodies(EngineState)] == [["scheduler"]]
+    assert [state.wrapped for state in receiver.bodies(EngineState)] == [["scheduler", "kv_cache_manager"]]
 
 
 def test_wrong_settings_end_in_one_sentence_and_an_untouched_engine(

@@ -79,7 +79,7 @@ def test_heartbeats_list_what_runs_and_the_last_number(hooked: FakeVllm, receive
     assert last.body.last_seq == last.seq
     assert (last.body.dropped, last.body.errors) == (0, 0)
     (state,) = receiver.bodies(EngineState)
-    assert (state.state, state.wrapped) == ("started", ["scheduler"])
+    assert (state.state, state.wrapped) == ("started", ["scheduler", "kv_cache_manager"])
     assert sorted(event.seq for event in receiver.events) == list(range(1, len(receiver.events) + 1))
 
 

@@ -103,7 +103,7 @@ def test_an_engine_that_keeps_no_list_of_reads_is_left_alone() -> None:
     connector = fakes.NixlConnector(None, fakes.SCHEDULER, None)
     connector.connector_scheduler = other = Other()  # type: ignore[assignment]
     watched = WatchedScheduler(connector=connector)
-    assert watched.watch.wrapped == ["scheduler"]
+    assert watched.watch.wrapped == ["scheduler", "kv_cache_manager"]
     assert "update_state_after_alloc" not in vars(other)
 
 

@@ -167,7 +167,7 @@ def test_sums_cover_all_sessions_that_match(three: Path) -> None:
     assert (every.sessions, every.wall_ns) == (3, 6 * SECOND)
     assert every.wall_ns == sum(getattr(every, f"{part}_ns") for part in Part)
     assert (tools.sessions, tools.wall_ns, tools.tool_wait_ns) == (1, SECOND, SECOND)
-    assert (nothing.sessions, nothing.tasks, nothing.wall_ns, nothing.fetched_ns) == (0, 0, 0, None)
+    assert (nothing.sessions, nothing.wall_ns, nothing.fetched_ns) == (0, 0, None)
 
 
 def test_latencies_stand_side_by_side_per_turn_and_per_length_of_prompt(tmp_path: Path) -> None:

@@ -50,15 +50,8 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     )
     application = None
     if "applications" in names:
-        application = st.selectbox(
-            "Application",
-            names["applications"],
-            index=None,
-            format_func=text.harmless,
-            placeholder="all",
-            key="home_application",
-            bind="query-params",
-            width=320,
+        application = controls.choice(
+            "Application", names["applications"], key="home_application", shown=text.harmless, nothing="all", width=320
         )
 period = periods.asked(name, first_ns, last_ns, application)
 since_ns, until_ns = dict(period)["since_ns"], dict(period)["until_ns"]

@@ -7,6 +7,7 @@ import time
 
 import streamlit as st
 
+from turnscope.model.figures import of_session
 from turnscope_app import (
     cards,
     charts,
@@ -22,7 +23,7 @@ from turnscope_app import (
     tables,
     text,
     timeline,
-    timeline_chart,
+    timeline_section,
     turn_section,
 )
 
@@ -86,7 +87,7 @@ if summary.suspicious_turns:
         icon=":material/warning:",
     )
 st.markdown(f"**What to do next, {step.owner}:** {step.said}")
-figures = session_answer.figures(summary)
+figures = of_session(summary)
 frame = part_charts.parts_frame(figures)
 if not frame.empty:
     st.altair_chart(part_charts.parts(frame), key="session_parts")
@@ -117,8 +118,7 @@ if last_page > 1:
     st.altair_chart(charts.overview(overview), key="session_overview")
 drawn = timeline.build(whole, rows, here, first=page == 1, last=page == last_page)
 if drawn.lanes:
-    st.altair_chart(timeline_chart.chart(drawn), key="session_timeline")
-    st.caption(timeline_chart.reading(drawn))
+    timeline_section.draw(drawn, f"{session_id} {page}")
 
 if lines:
     st.subheader("The story", anchor=False, help="What mattered most, in order of time. Click a turn to see it below.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from turnscope_app import (
@@ -32,23 +34,29 @@ st.markdown("Each is one conversation or one run of an agent. **Click a session*
 tables.cards(cards.store(totals, count), page="sessions")
 
 names = data.names(store)
+
+
+def of_words(label: str, vocabulary: Mapping[str, words.Word], field: str, more: str) -> str | None:
+    """A filter by a word of a closed vocabulary."""
+    return controls.choice(
+        label, list(vocabulary), key=f"sessions_{field}", shown=lambda value: vocabulary[value].shown, more=more
+    )
+
+
+def of_names(**labels: str) -> dict[str, str | None]:
+    """A filter for each kind of name that any session has."""
+    return {
+        kind: controls.choice(label, names[kind], key=f"sessions_{kind}", shown=text.harmless)
+        for kind, label in labels.items()
+        if kind in names
+    }
+
+
 with st.container(horizontal=True, vertical_alignment="bottom"):
     search = st.text_input(
         "Session id contains", key="sessions_text", bind="query-params", placeholder="any", icon=":material/search:"
     )
-    chosen = {
-        field: st.selectbox(
-            label,
-            names[field],
-            index=None,
-            format_func=text.harmless,
-            placeholder="any",
-            key=f"sessions_{field}",
-            bind="query-params",
-        )
-        for field, label in (("applications", "Application"), ("agents", "Agent"))
-        if field in names
-    }
+    named = of_names(applications="Application", agents="Agent")
     period = st.selectbox(
         "Period",
         periods.NAMES,
@@ -61,68 +69,34 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 narrowed = any(f"sessions_{name}" in st.query_params for name in filters.MORE)
 with st.expander("More filters", expanded=narrowed, icon=":material/filter_alt:"):
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        path = st.selectbox(
+        path = of_words(
             "Reuse",
-            list(words.PATHS),
-            index=None,
-            format_func=lambda v: words.PATHS[v].shown,
-            placeholder="any",
-            key="sessions_path",
-            bind="query-params",
-            help="Sessions with at least one turn whose prompt was reused in this way (path).",
+            words.PATHS,
+            "path",
+            "Sessions with at least one turn whose prompt was reused in this way (path).",
         )
-        reason = st.selectbox(
+        reason = of_words(
             "Why no more was fetched back",
-            list(words.REASONS),
-            index=None,
-            format_func=lambda v: words.REASONS[v].shown,
-            placeholder="any",
-            key="sessions_reason",
-            bind="query-params",
-            help="Sessions with at least one turn of this reason. The last page explains each.",
+            words.REASONS,
+            "reason",
+            "Sessions with at least one turn of this reason. The last page explains each.",
         )
-        suspicion = st.selectbox(
+        suspicion = of_words(
             "Possibly wrong because",
-            list(words.SUSPICIONS),
-            index=None,
-            format_func=lambda v: words.SUSPICIONS[v].shown,
-            placeholder="any",
-            key="sessions_suspicion",
-            bind="query-params",
-            help="Sessions with at least one turn with this evidence (suspicion).",
+            words.SUSPICIONS,
+            "suspicion",
+            "Sessions with at least one turn with this evidence (suspicion).",
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        part = st.selectbox(
-            "Time spent on",
-            list(filters.PARTS),
-            index=None,
-            placeholder="any",
-            key="sessions_part",
-            bind="query-params",
-        )
+        part = controls.choice("Time spent on", list(filters.PARTS), key="sessions_part")
         share = st.selectbox("for at least", list(filters.SHARES), key="sessions_share", bind="query-params")
-        longer = st.selectbox(
+        longer = controls.choice(
             "Worked for at least",
             list(filters.LENGTHS),
-            index=None,
-            placeholder="any",
             key="sessions_longer",
-            bind="query-params",
-            help="Waits for a person are left out.",
+            more="Waits for a person are left out.",
         )
-        chosen |= {
-            field: st.selectbox(
-                label,
-                names[field],
-                index=None,
-                format_func=text.harmless,
-                placeholder="any",
-                key=f"sessions_{field}",
-                bind="query-params",
-            )
-            for field, label in (("models", "Model"), ("deployments", "Deployment"), ("engines", "Engine"))
-            if field in names
-        }
+        named |= of_names(models="Model", deployments="Deployment", engines="Engine")
 
 where = filters.where(
     text=search,
@@ -135,7 +109,7 @@ where = filters.where(
     share=share,
     longer=longer,
     newest_ns=newest_ns,
-    **{field.removesuffix("s"): name for field, name in chosen.items()},
+    **{field.removesuffix("s"): name for field, name in named.items()},
 )
 order, descending = filters.SORTS[sort]
 table, total = data.sessions(store, where, order.value, descending, 0)

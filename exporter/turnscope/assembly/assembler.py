@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.assembly import counts, status
+from turnscope.assembly import counts, kept, status
 from turnscope.assembly.agenda import Agenda
 from turnscope.assembly.agent_spans import AgentSpans
 from turnscope.assembly.attribution import Attribution
@@ -36,6 +36,7 @@ from turnscope.model import (
     AssemblyStatus,
     Attempt,
     Digest,
+    Emptied,
     EngineState,
     Event,
     Fact,
@@ -82,7 +83,7 @@ class Assembler:
         self._matching = Matching(state, self._turns, self._settler)
         self._digests = Digests(state, settings)
         self._taint = Taint(state)
-        continuity = Continuity(self._settler, self._digests, self._taint)
+        self._continuity = Continuity(self._settler, self._digests, self._taint)
         self._handles = Handles(state)
         self._standstill = Standstill(state, settings, self._engines, self._turns)
         suspicions = Suspicions(state, settings, self._engines, self._settler, self._handles, self._clocks)
@@ -96,7 +97,7 @@ class Assembler:
             self._turns,
             self._settler,
             self._holds,
-            continuity,
+            self._continuity,
             self._handles,
             suspicions,
             attribution,
@@ -160,6 +161,10 @@ class Assembler:
                 return
             case Digest():
                 self._digest(event, body, unique, emitter, arrival_ns)
+                return
+            case Emptied():
+                self._closing.dirty |= self._continuity.emptied(event)
+                self._closing.settle()
                 return
             case Request():
                 generation = event.engine.generation if event.engine else ""
@@ -269,6 +274,7 @@ class Assembler:
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
         self._closing.withdraw(turn, target.turn_id)
+        kept.keep_joined(self._state, turn)
         if target.counted:
             target.late = True
             self._turns.put(target)
@@ -340,8 +346,7 @@ class Assembler:
         state = self._state
         state.pruned_ns = state.now_ns
         old = state.now_ns - self._settings.memory_ns
-        for turn_id in [t for t, (since, _) in state.old_turns.items() if since < old]:
-            del state.old_turns[turn_id]
+        kept.forget(state, old)
         for hold_id in [h for h, hold in state.old_holds.items() if hold.last_ns < old]:
             del state.old_holds[hold_id]
         for emitter_id in [e for e, emitter in state.emitters.items() if emitter.last_ns < old and not emitter.tally]:

@@ -24,7 +24,7 @@ from turnscope.assembly.tokens import Split
 from turnscope.assembly.traits import digests_of
 from turnscope.assembly.turns import brings_answers, given_handle
 from turnscope.marks import Shared, common_prefix, comparable, seen_elsewhere
-from turnscope.model import Digest
+from turnscope.model import Digest, Event
 from turnscope.semconv import ContinuityEvidence
 
 HISTORY: Final = 8
@@ -89,6 +89,15 @@ class Continuity:
         touched = self._spread(turn, own, wrong) - {turn.turn_id}
         if wrong is None:
             self._doubted |= touched
+        return touched
+
+    def emptied(self, event: Event) -> set[str]:
+        """An engine's prefix cache was emptied; turns to be judged again: what they found there since then was not what
+        they were suspected by."""
+        if event.engine is None:
+            return set()
+        touched = self._taint.emptied(event.engine.id, event.engine.generation, event.mono_ns)
+        self._doubted |= touched
         return touched
 
     def _spread(self, turn: TurnState, own: Digest | None, wrong: Mismatch | None) -> set[str]:

@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 
 from turnscope.assembly.clocks import Clocks, begun, ended, first_leg
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.kept import attempt_of
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.outcome import how_it_ended
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
 from turnscope.assembly.traits import computed, digests_of, read_end_ns, read_of, shape, started_ns
-from turnscope.assembly.turns import attempt_of, decode, given_handle, hold_id, left_handle, left_handles
+from turnscope.assembly.turns import decode, given_handle, hold_id, left_handle, left_handles
 from turnscope.model import Attempt
 from turnscope.semconv import HoldKind, Leg
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from turnscope.assembly.cache_state import Cache
 from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.nodes import NodeState
@@ -320,27 +321,6 @@ class Use(msgspec.Struct, array_like=True, gc=False):
     """Wall time at which its read was found to be done, by the reader's clock."""
 
 
-class Spoiled(msgspec.Struct, array_like=True):
-    """A prompt's beginning under which an engine's prefix cache holds wrong KV."""
-
-    position: int
-    since_ns: int
-    """By the engine's monotonic clock."""
-    turn_id: str
-    """The turn that filed it."""
-    low: int
-    """Wrong from here, at the earliest."""
-
-
-class Cache(msgspec.Struct, kw_only=True):
-    """What is known to be wrong in the prefix cache of one start of an engine."""
-
-    spoiled: dict[bytes, list[Spoiled]] = {}
-    """By mark, oldest first; of those who filed it the first one's is what the cache has."""
-    hits: dict[str, tuple[int, int]] = {}
-    """Turns that had local hits there, oldest first: most tokens, and when last, by the engine's monotonic clock."""
-
-
 class State(msgspec.Struct, kw_only=True):
     """The whole."""
 
@@ -360,6 +340,8 @@ class State(msgspec.Struct, kw_only=True):
     turns: dict[str, TurnState] = {}
     old_turns: dict[str, tuple[int, bytes]] = {}
     """Counted: when, and the encoded ``TurnState``."""
+    joined: dict[str, tuple[int, int]] = {}
+    """Taken into another turn: when, and the revision of the last row that was handed out of it by itself."""
     holds: dict[str, HoldState] = {}
     old_holds: dict[str, HoldState] = {}
     handles: dict[str, HandleState] = {}

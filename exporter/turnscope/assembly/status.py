@@ -16,7 +16,7 @@ from turnscope.assembly.learning import measurements
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Ended, EngineState
 from turnscope.assembly.state import State
-from turnscope.assembly.taint import cache_key
+from turnscope.assembly.taint import cache_key, spoilers
 from turnscope.assembly.tokens import LOAD_FAILED, reported
 from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, HeldStatus, Request, Transfer, Turn
 from turnscope.semconv import HoldKind, Leg, Reason, Role, TransferState
@@ -131,9 +131,7 @@ def _engine(engine: EngineState, engines: Engines, state: State, held: dict[tupl
         prefills_meanwhile=state.prefills - engine.prefills_before if engine.without_handoff else 0,
         reasons=dict(engine.reasons),
         failing=_failing(engine, engines),
-        spoiled_prefixes=len({f.turn_id for filed in cache.spoiled.values() for f in filed})
-        if cache is not None
-        else 0,
+        spoiled_prefixes=len(spoilers(cache)) if cache is not None else 0,
         held={str(kind): _held(engine, held.get((engine.engine.id, str(kind)), Held()), kind) for kind in HoldKind},
         prefill_measurements=measurements(engine),
     )

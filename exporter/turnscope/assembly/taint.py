@@ -7,10 +7,12 @@ the turn is wrong. Blocks hang together by their beginnings, so one mark that a 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import Final
 
-from turnscope.assembly.state import Cache, Leg, Spoiled, State
+from turnscope.assembly.cache_state import Cache, Spoiled
+from turnscope.assembly.state import Leg, State
 from turnscope.marks import Shared, chunks_of, marks_of
 from turnscope.model import Digest
 
@@ -18,6 +20,10 @@ MAX_MARKS: Final = 4096
 """Remembered of one start of an engine; beyond it the oldest go."""
 MAX_HITS: Final = 512
 """Turns with local hits that are looked at again when a mismatch becomes known only after them."""
+
+
+MAX_EMPTIED: Final = 512
+"""Times at which a cache was emptied that are remembered; beyond it the oldest go."""
 
 
 def cache_key(engine_id: str, generation: str) -> str:
@@ -51,28 +57,42 @@ def _first_marks(prompt: Digest, wrong: Shared) -> dict[int, bytes]:
     return {place: mark for place, mark in marks_of(prompt).items() if high <= place <= last}
 
 
+def spoilers(cache: Cache) -> set[str]:
+    """The turns whose wrong KV a request that is scheduled from now on may still find."""
+    since = cache.emptied[-1] if cache.emptied else -1
+    return {filed.turn_id for spoiled in cache.spoiled.values() for filed in spoiled if filed.since_ns > since}
+
+
+def _emptied_before(cache: Cache, at_ns: int) -> int:
+    """When it was emptied last before then; -1: never."""
+    place = bisect_left(cache.emptied, at_ns)
+    return cache.emptied[place - 1] if place else -1
+
+
 class Taint:
-    """By start of an engine: a restart clears it, since its cache is empty then."""
+    """By start of an engine: a restart clears it, since its cache is empty then. Where a running engine's cache is
+    emptied, what was filed until then is kept, for the requests that had been scheduled by then."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def _cache(self, leg: Leg) -> Cache:
-        return self._state.caches.setdefault(cache_key(leg.engine_id, leg.generation), Cache())
+    def _cache(self, engine_id: str, generation: str) -> Cache:
+        return self._state.caches.setdefault(cache_key(engine_id, generation), Cache())
 
     # --- asking ---------------------------------------------------------------------------------------
     def hit(self, turn_id: str, leg: Leg, tokens: int, prompt: Digest) -> Shared | None:
         """From where on the leg's local hit of ``tokens`` is of wrong KV; None when it is not known to be."""
         if tokens <= 0:
             return None
-        cache, at = self._cache(leg), scheduled_ns(leg)
+        cache, at = self._cache(leg.engine_id, leg.generation), scheduled_ns(leg)
         longest, last = cache.hits.pop(turn_id, (tokens, at))
         cache.hits[turn_id] = max(tokens, longest), max(at, last)
         while len(cache.hits) > MAX_HITS:
             del cache.hits[next(iter(cache.hits))]
+        emptied = _emptied_before(cache, at)
         for place, mark in marks_of(prompt).items() if cache.spoiled else ():
             filed = cache.spoiled.get(mark, ()) if place <= tokens else ()
-            before = [spoiled for spoiled in filed if spoiled.turn_id != turn_id and spoiled.since_ns < at]
+            before = [spoiled for spoiled in filed if spoiled.turn_id != turn_id and emptied < spoiled.since_ns < at]
             if before:
                 return Shared(min(before, key=_by_time).low, place)
         return None
@@ -99,7 +119,7 @@ class Taint:
     def file(self, turn_id: str, leg: Leg, prompt: Digest, wrong: Shared | None) -> set[str]:
         """A leg filed wrong KV of its prompt from ``wrong`` on, or did not after all; turns that had hits on it."""
         places, low = (_first_marks(prompt, wrong), wrong.low) if wrong is not None else ({}, 0)
-        cache, since_ns = self._cache(leg), scheduled_ns(leg)
+        cache, since_ns = self._cache(leg.engine_id, leg.generation), scheduled_ns(leg)
         before = {mark: s for mark, filed in cache.spoiled.items() for s in filed if s.turn_id == turn_id}
         after = {mark: Spoiled(place, since_ns, turn_id, low) for place, mark in places.items()}
         changed = []
@@ -118,6 +138,13 @@ class Taint:
             for turn, (tokens, at) in cache.hits.items()
             if any(tokens >= filed.position and at > filed.since_ns for filed in changed)
         }
+
+    def emptied(self, engine_id: str, generation: str, at_ns: int) -> set[str]:
+        """That cache was emptied then; turns that had hits in it since."""
+        cache = self._cache(engine_id, generation)
+        insort(cache.emptied, at_ns)
+        del cache.emptied[:-MAX_EMPTIED]
+        return {turn for turn, (_, last) in cache.hits.items() if last > at_ns}
 
     def prune(self) -> None:
         """Forget caches that are gone with their engine's start, and holds of turns that are forgotten."""

@@ -6,19 +6,15 @@ from bisect import insort
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
 from turnscope import semconv
 from turnscope.assembly.emitters import Emitters
+from turnscope.assembly.kept import find, keep
 from turnscope.assembly.moments import clock_of
 from turnscope.assembly.ranks import read_of
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import Leg, Read, State, TurnState
 from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Stuck, Transfer
 from turnscope.semconv import Direction, Role
-
-_ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(TurnState)
 
 NO_DECODE: Final = ("error", "abort")
 """Finish reasons of a P leg after which no D leg comes."""
@@ -120,34 +116,8 @@ def anchored(turn: TurnState) -> bool:
     return turn.prefill is not None or turn.attempt is not None or parked
 
 
-def find(state: State, key: str) -> TurnState | None:
-    """The turn as known, whether counted or not."""
-    turn = state.turns.get(key)
-    if turn is None:
-        old = state.old_turns.get(key)
-        turn = _DECODER.decode(old[1]) if old is not None else None
-    return turn
-
-
-class _Attempted(msgspec.Struct):
-    """What of a counted turn is asked for most often: the rest of it is passed over, not decoded."""
-
-    attempt: Attempt | None = None
-
-
-_ATTEMPTED: Final = msgspec.msgpack.Decoder(_Attempted)
-
-
-def attempt_of(state: State, key: str) -> Attempt | None:
-    """What the proxy saw of a turn, whether counted or not."""
-    turn, old = state.turns.get(key), state.old_turns.get(key)
-    if turn is not None or old is None:
-        return turn.attempt if turn is not None else None
-    return _ATTEMPTED.decode(old[1]).attempt
-
-
 class Turns:
-    """Turns by id: open ones as they are, counted ones encoded, since there are many."""
+    """Turns by id, whether counted or not."""
 
     def __init__(self, state: State, settings: AssemblySettings, emitters: Emitters) -> None:
         self._state = state
@@ -188,15 +158,14 @@ class Turns:
         """The turn, begun if new."""
         turn = self.get(key)
         if turn is None:
-            turn = TurnState(turn_id=key, first_ns=arrival_ns, last_ns=arrival_ns)
+            _, revision = self._state.joined.get(key, (0, 0))
+            turn = TurnState(turn_id=key, first_ns=arrival_ns, last_ns=arrival_ns, revision=revision)
             self._state.turns[key] = turn
         return turn
 
     def put(self, turn: TurnState) -> None:
         """Keep a counted turn."""
-        self._state.turns.pop(turn.turn_id, None)
-        first = self._state.old_turns.get(turn.turn_id, (self._state.now_ns, b""))[0]
-        self._state.old_turns[turn.turn_id] = first, _ENCODER.encode(turn)
+        keep(self._state, turn)
 
     def reopen(self, turn: TurnState) -> None:
         """A fragment whose anchor has come after all is a turn, not counted yet."""
@@ -352,8 +321,8 @@ class Turns:
         return due
 
     def awaited(self, turn: TurnState, now_ns: int) -> bool:
-        """Whether a turn that is due is to be looked at again, and when: something still works on it, or did when it was
-        last looked at. Where in between that ended is not known, so what follows it is given a whole grace from now."""
+        """Whether a turn that is due is to be looked at again, and when: something still works on it, or did when it
+        was last due. When in between that ended is not known, so what follows it is given a whole grace from now."""
         running = self._running(turn, now_ns)
         awaited = running or turn.ran
         turn.ran = running

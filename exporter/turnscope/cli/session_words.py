@@ -10,10 +10,10 @@ from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
-from turnscope.model import Ceiling, SessionSummary
+from turnscope.measures import ceiling_sentence
+from turnscope.model import Ceiling, Figures, SessionSummary
 from turnscope.semconv import Part
 from turnscope.store import summing
-from turnscope.store.session_queries import SessionSums
 
 
 class Word(NamedTuple):
@@ -72,9 +72,9 @@ def duration(ns: int | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def share(part: int, whole: int) -> str:
-    """0% and 100% are none and all of it."""
-    if whole <= 0:
+def share(part: int | None, whole: int) -> str:
+    """0% and 100% are none and all of it; ``-`` where there is no such share."""
+    if part is None or whole <= 0:
         return "-"
     percent = 100 * part / whole
     if 0 < part < whole and not 1 <= percent <= 99:
@@ -128,48 +128,17 @@ def legend() -> Columns:
     return Columns(meanings, padding=(0, 3))
 
 
-def ceiling_sentence(summary: SessionSummary) -> str:
-    """The most that reuse could give this session, in plain words."""
-    found, wall = summary.ceiling, summary.wall_ns
-    if summary.too_large:
-        return "Whether reuse could shorten it is not known, since it was not taken apart."
-    if not summary.turns:
-        return (
-            "Whether reuse could shorten it is not known: none of its model calls passed engines that are watched here."
-        )
-    if found.free_ns is None:
-        return (
-            "Whether reuse could shorten it is not known: no turn told what it computed again, or the engine was not "
-            "measured often enough to say what that cost."
-        )
-    if not found.recomputed_tokens and found.unjudged_turns:
-        return (
-            f"Whether reuse could shorten it is not known: {found.unjudged_turns} of its {summary.turns} turns do not "
-            "tell what they computed again, or what that cost."
-        )
-    if not found.recomputed_tokens:
-        return "Reuse cannot shorten it: nothing was computed twice."
-    some = f" {found.unjudged_turns} of its {summary.turns} turns could not be judged."
-    unsure = some if found.unjudged_turns else ""
-    basis = {
-        "measured": "by what these engines' fetches took",
-        "assumed": "assuming half to twice what fetches took in the published reference, since few were measured here",
-        "both": "by what these engines' fetches took, and where too few were measured, assuming the published range",
-    }[found.transfer or "assumed"]
-    if not found.fetched_high_ns:
-        return (
-            f"To fetch what was computed again ({found.recomputed_tokens:,} tokens) would not have shortened it, "
-            f"{basis}.{unsure}{_elsewhere(summary, found)}"
-        )
-    return (
-        f"At most {duration(found.fetched_ns)} ({share(found.fetched_ns or 0, wall)} of it; between "
-        f"{duration(found.fetched_low_ns)} and {duration(found.fetched_high_ns)}) shorter, had what was computed again "
-        f"({found.recomputed_tokens:,} tokens) been fetched, {basis}; {duration(found.free_ns)} if it had cost nothing."
-        f"{unsure}{_elsewhere(summary, found)}"
-    )
+def ceiling_sentences(summary: SessionSummary) -> list[str]:
+    """The most that reuse could give this session, and where its time really is, if that is not there."""
+    found = summary.ceiling
+    out = [ceiling_sentence.sentence(summary, duration=duration, share=share)]
+    if found.recomputed_tokens and found.free_ns is not None:
+        out.append(f"Had it cost nothing: {duration(found.free_ns)} shorter.")
+        out += _elsewhere(summary, found)
+    return out
 
 
-def sums_sentences(all_of: SessionSums) -> list[str]:
+def sums_sentences(all_of: Figures) -> list[str]:
     """All sessions that were asked for: their time, their tasks, and the most that reuse could give them."""
     parts = {part: getattr(all_of, f"{part}_ns") for part in PARTS}
     spent = [f", {PARTS[part].plain.lower()} {share(ns, all_of.wall_ns)}" for part, ns in parts.items() if ns]
@@ -188,13 +157,12 @@ def sums_sentences(all_of: SessionSums) -> list[str]:
     return out
 
 
-def _elsewhere(summary: SessionSummary, found: Ceiling) -> str:
-    """Where the time really is, if that is not what reuse could spare."""
+def _elsewhere(summary: SessionSummary, found: Ceiling) -> list[str]:
     parts = {part: getattr(summary, f"{part}_ns") for part in PARTS if part is not Part.UNKNOWN}
     most = max(parts, key=lambda part: parts[part])
     if most is Part.INPUT_PROCESSING or parts[most] <= (found.fetched_high_ns or 0):
-        return ""
-    return f" {_longest(most)} ({share(parts[most], summary.wall_ns)}), which no reuse can shorten."
+        return []
+    return [f"{_longest(most)} ({share(parts[most], summary.wall_ns)}), which no reuse can shorten."]
 
 
 def _longest(part: Part) -> str:

@@ -17,11 +17,11 @@ from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import FRESH, StoreOption, opened
 from turnscope.cli.session_words import duration, share
 from turnscope.cli.terminal import Terminal
-from turnscope.model import SessionSummary, shown
+from turnscope.model import Figures, SessionSummary, shown
 from turnscope.semconv import Part, Path, Reason, Status, Suspicion, TaskOutcome, Transport
 from turnscope.store import summing
 from turnscope.store.queries import SessionFilter
-from turnscope.store.session_queries import Latency, SessionSums, SummaryFilter, SummarySort
+from turnscope.store.session_queries import Latency, SummaryFilter, SummarySort
 
 _SORTS: Final = {sort.name.lower().replace("_", "-"): sort for sort in SummarySort}
 _PARTS: Final = {
@@ -58,7 +58,7 @@ def spent(value: str) -> tuple[Part, float]:
     return _PARTS[name], arguments.number("--spent", percent, 0, 100) / 100 if percent else 0.0
 
 
-def show(found: list[SessionSummary], all_of: SessionSums, console: Console) -> None:
+def show(found: list[SessionSummary], all_of: Figures, console: Console) -> None:
     """For people: a bar for each session, then what the marks mean."""
     wide = console.width >= session_words.WIDE
     table = session_words.table(

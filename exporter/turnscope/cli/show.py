@@ -46,7 +46,7 @@ def show_session(session: Session, turns: list[Turn], console: Console, limit: i
     wide = console.width >= session_words.WIDE
     console.print(_parts(one, wide))
     console.print()
-    for sentence in (session_words.ceiling_sentence(one), *session_words.evidence_sentences(one)):
+    for sentence in (*session_words.ceiling_sentences(one), *session_words.evidence_sentences(one)):
         console.print(sentence)
     if one.suspicious_turns:
         console.print(

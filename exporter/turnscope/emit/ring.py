@@ -20,6 +20,7 @@ CAPACITY: Final = {
     "hold_use": 4096,
     "transfer": 8192,
     "stuck": 1024,
+    "emptied": 256,
     "attempt": 4096,
     "digest": 4096,
 }

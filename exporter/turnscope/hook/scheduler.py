@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple
 from turnscope.emit.guard import Guard
 from turnscope.emit.ring import Rings
 from turnscope.hook.digests import Digests, Ended
+from turnscope.hook.emptying import watch_emptying
 from turnscope.hook.engine_facts import find_nixl, nixl_side
 from turnscope.hook.idle import Steps
 from turnscope.hook.promises import cause, watch_promises
 from turnscope.hook.values import block_counts, count, handle, named, seconds_to_ns, text
-from turnscope.model import Digest, Emitter, Engine, EngineState, Hold, HoldUse, Request, Stuck
+from turnscope.model import Digest, Emitter, Emptied, Engine, EngineState, Hold, HoldUse, Request, Stuck
 from turnscope.semconv import HoldKind, Leg, turn_key
 
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
@@ -98,14 +99,18 @@ class SchedulerWatch:
         if digests is not None:
             digests.push = rings["digest"].pusher(self.digest)
         self._push_stuck = rings["stuck"].pusher(self.stuck)
+        self._push_emptied = rings["emptied"].pusher(self.emptied)
 
     # --- engine thread --------------------------------------------------------------------------------
     def attach(self, scheduler: Any) -> None:
-        """Wrap the two methods on the instance, and the one of its NIXL connector that parks requests."""
+        """Wrap the two methods on the instance, the one of its NIXL connector that parks requests, and the one of its
+        cache manager that empties the prefix cache."""
         self._requests = scheduler.requests
         self._nixl = nixl_side(find_nixl(getattr(scheduler, "connector", None)))
         if watch_promises(self._nixl, self.guard, self._push_stuck):
             self.wrapped.append("nixl_scheduler")
+        if watch_emptying(getattr(scheduler, "kv_cache_manager", None), self.guard, self._push_emptied):
+            self.wrapped.append("kv_cache_manager")
         scheduler.add_request = self._adding(scheduler, scheduler.add_request)
         scheduler._free_request = self._freeing(scheduler, scheduler._free_request)
 
@@ -276,6 +281,10 @@ class SchedulerWatch:
             promised_tokens=count(promised),
             handle=handle(params),
         )
+
+    def emptied(self, body: Emptied) -> Emptied:
+        """The body itself: that the cache was emptied, and when, is all there is to say."""
+        return body
 
     def digest(self, body: Digest) -> Digest:
         """The body itself: it is made by now."""

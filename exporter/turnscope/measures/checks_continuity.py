@@ -63,6 +63,6 @@ def prefix_cache_spoiled(status: SystemStatus) -> Iterator[Finding]:
                 where=engine.name,
                 what=f"After mismatches its prefix cache may hold wrong KV under the beginnings of "
                 f"{engine.spoiled_prefixes} prompts: later turns, of other sessions too, find it as plain local hits.",
-                fix="Restart the engine to empty its cache, once nothing gives handles to prompts that do not continue "
-                "them (see the turns with kv_mismatch).",
+                fix="Once nothing gives handles to prompts that do not continue them (see the turns with kv_mismatch), "
+                "empty its cache (POST /reset_prefix_cache, with VLLM_SERVER_DEV_MODE=1) or restart it.",
             )

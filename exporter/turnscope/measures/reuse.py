@@ -7,10 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from turnscope.model import Turn
-from turnscope.semconv import Reason, Status
+from turnscope.semconv import NO_OBSTACLE, Reason, Status
 
-NO_OBSTACLE: Final = (Reason.NONE, Reason.FIRST_TURN, Reason.LOCAL_HIT_COVERS, Reason.BELOW_THRESHOLD)
-"""Reasons with which all is well: nothing was there to fetch, or it was not worth fetching."""
 _SUMMED: Final = (
     "prompt_tokens",
     "local_hit_tokens",

@@ -150,6 +150,13 @@ class Stuck(Body, kw_only=True):
     """D's handle that was to be read."""
 
 
+class Emptied(Body, kw_only=True):
+    """The engine's prefix cache was emptied (``reset_prefix_cache``): no request scheduled later finds what was in it.
+    An emptying that the engine refused, since blocks were in use, is none."""
+
+    EVENT = EventName.EMPTIED
+
+
 class Attempt(Body, kw_only=True):
     """One prefill leg as the proxy saw it, with the decode leg that followed when it was the last."""
 
@@ -280,7 +287,7 @@ class Fabric(Body, kw_only=True):
     ethernet_partial: bool = False
 
 
-AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Stuck | Attempt | Digest | Fabric
+AnyBody = EngineState | Heartbeat | Request | Hold | HoldUse | Transfer | Stuck | Emptied | Attempt | Digest | Fabric
 BODIES: tuple[type[Body], ...] = (
     EngineState,
     Heartbeat,
@@ -289,6 +296,7 @@ BODIES: tuple[type[Body], ...] = (
     HoldUse,
     Transfer,
     Stuck,
+    Emptied,
     Attempt,
     Digest,
     Fabric,

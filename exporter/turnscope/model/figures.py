@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from turnscope.model.sessions import Ceiling, SessionSummary
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,3 +82,40 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     """Of a period's course, from 0."""
     application: str | None = None
+
+
+def _shared(of: type[msgspec.Struct], default: int | None) -> tuple[str, ...]:
+    """The sums with this value over no sessions whose terms are fields of ``of``."""
+    return tuple(
+        f.name for f in msgspec.structs.fields(Figures) if f.name in of.__struct_fields__ and f.default == default
+    )
+
+
+SUMMED: Final = _shared(SessionSummary, 0)
+"""Sums of what every session has."""
+KNOWN: Final = tuple(name for name in _shared(SessionSummary, None) if name.endswith("_tokens"))
+"""Sums of what only some sessions have."""
+JUDGED: Final = _shared(Ceiling, 0)
+"""Sums of what every ceiling has."""
+SPARED: Final = tuple(name for name in _shared(Ceiling, None) if name not in KNOWN)
+"""Sums of what only some ceilings have."""
+
+_ALONE: Final = ("ttft_median_ns", "task_latency_median_ns", "main_reason")
+"""What is of one session as it is of many."""
+
+
+def of_session(summary: SessionSummary) -> Figures:
+    """One session as sums over it alone."""
+    found = summary.ceiling
+    return Figures(
+        sessions=1,
+        spanned_sessions=int(summary.spans > 0),
+        tooled_sessions=int(summary.tools is not None),
+        proxied_sessions=int("proxy" in summary.sources),
+        suspicious_sessions=int(summary.suspicious_turns > 0),
+        failing_sessions=int(summary.errors > 0),
+        working_median_ns=summary.wall_ns - summary.user_wait_ns,
+        assumed=found.transfer not in (None, "measured"),
+        **{name: getattr(summary, name) for name in (*SUMMED, *KNOWN, *_ALONE)},
+        **{name: getattr(found, name) for name in (*JUDGED, *SPARED)},
+    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from turnscope.model import Period
-from turnscope.semconv import Part
+from turnscope.store import session_sums
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import SESSIONS
 from turnscope.store.sql import newest, newest_of_few
@@ -14,82 +14,26 @@ from turnscope.store.sql import newest, newest_of_few
 STEPS: Final = 24
 """Of a period's course."""
 MOST_APPLICATIONS: Final = 20
-_MOST: Final = 2**63 - 1
-"""Sums of absurd times are cut to what an integer holds."""
-_SUMMED: Final = (
-    "wall_ns",
-    *(f"{part}_ns" for part in Part),
-    "inferred_ns",
-    "tool_wait_inferred_ns",
-    "user_wait_inferred_ns",
-    "generation_inferred_ns",
-    "input_proxy_ns",
-    "input_queue_ns",
-    "input_reverse_fetch_ns",
-    "input_prefill_ns",
-    "input_handoff_ns",
-    "input_first_step_ns",
-    "input_unattributed_ns",
-    "input_client_ns",
-    "turns",
-    "spans",
-    "errors",
-    "failed_turns",
-    "suspicious_turns",
-    "completed_tasks",
-    "failed_tasks",
-    "abandoned_tasks",
-)
-_KNOWN: Final = ("prompt_tokens", "source_tokens", "reused_tokens", "recomputed_tokens")
-_CEILING: Final = ("free_ns", "fetched_ns", "fetched_low_ns", "fetched_high_ns")
-_JUDGED: Final = ("judged_turns", "unjudged_turns")
-_NEEDS: Final = ", ".join(
-    (
-        "session_id, started_ns, ended_ns, applications, agents, models, deployments, sources, tools, ttft_median_ns, "
-        "task_latency_median_ns, main_reason, ceiling",
-        *_SUMMED,
-        *_KNOWN,
-    )
-)
-_COLUMNS: Final = ", ".join(
-    (
-        "count(*) AS sessions",
-        "count_if(spans > 0)::BIGINT AS spanned_sessions",
-        "count_if(tools IS NOT NULL)::BIGINT AS tooled_sessions",
-        "count_if(list_contains(sources, 'proxy'))::BIGINT AS proxied_sessions",
-        "count_if(suspicious_turns > 0)::BIGINT AS suspicious_sessions",
-        "count_if(errors > 0)::BIGINT AS failing_sessions",
-        *(f"least(coalesce(sum({name}), 0), {_MOST})::BIGINT AS {name}" for name in _SUMMED),
-        *(f"sum({name})::BIGINT AS {name}" for name in _KNOWN),
-        *(f"sum(ceiling.{name})::BIGINT AS {name}" for name in _CEILING),
-        *(f"coalesce(sum(ceiling.{name}), 0)::BIGINT AS {name}" for name in _JUDGED),
-        "coalesce(bool_or(ceiling.transfer != 'measured'), false) AS assumed",
-        "quantile_disc(wall_ns - user_wait_ns, 0.5) AS working_median_ns",
-        "quantile_disc(ttft_median_ns, 0.5) AS ttft_median_ns",
-        "quantile_disc(task_latency_median_ns, 0.5) AS task_latency_median_ns",
-        "mode(main_reason) AS main_reason",
-    )
-)
 
 
 def figures(src: Sources, period: Period) -> tuple[str, Params]:
     """One row: the sums over its sessions."""
     found, params = _of(src, period)
-    return f"SELECT {_COLUMNS} FROM {found}", params
+    return f"SELECT {session_sums.COLUMNS} FROM {found}", params
 
 
 def course(src: Sources, period: Period) -> tuple[str, Params]:
     """The same for each of ``STEPS`` equal parts of the period that has a session, by ``step``."""
     found, params = _of(src, period)
     step = f"(({_ENDED}::HUGEINT - $since_ns) * {STEPS} // ($until_ns::HUGEINT - $since_ns))::BIGINT"
-    return f"SELECT {step} AS step, {_COLUMNS} FROM {found} GROUP BY step ORDER BY step", params
+    return f"SELECT {step} AS step, {session_sums.COLUMNS} FROM {found} GROUP BY step ORDER BY step", params
 
 
 def by_application(src: Sources, period: Period) -> tuple[str, Params]:
     """The same for each application, those with most sessions first; a session of two is in both."""
     found, params = _of(src, period)
     return (
-        f"SELECT {_COLUMNS}, application FROM (SELECT *, unnest(applications) AS application FROM {found}) "
+        f"SELECT {session_sums.COLUMNS}, application FROM (SELECT *, unnest(applications) AS application FROM {found}) "
         f"GROUP BY application ORDER BY sessions DESC, application LIMIT {MOST_APPLICATIONS}"
     ), params
 
@@ -146,4 +90,4 @@ def _of(src: Sources, period: Period) -> tuple[str, Params]:
     if period.application is not None:
         tests.append("list_contains(applications, $application)")
         params["application"] = period.application
-    return f"(SELECT * FROM {newest(SESSIONS, src.sessions, _NEEDS)} WHERE {' AND '.join(tests)})", params
+    return f"(SELECT * FROM {newest(SESSIONS, src.sessions, session_sums.NEEDS)} WHERE {' AND '.join(tests)})", params

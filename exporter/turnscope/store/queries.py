@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from turnscope.measures.reuse import NO_OBSTACLE as NO_OBSTACLE
-from turnscope.semconv import Reason, Status
+from turnscope.semconv import NO_OBSTACLE, Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, PROCESSES, SESSIONS, SPANS, TURNS
 from turnscope.store.sql import newest, newest_of_few, rows

@@ -18,7 +18,7 @@ from turnscope.store.manifest import File
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import SESSIONS, TABLES, Table, to_arrow
 from turnscope.store.scope import Scope
-from turnscope.store.session_queries import Latency, SessionSums, Size, SummaryFilter, SummarySort
+from turnscope.store.session_queries import Latency, Size, SummaryFilter, SummarySort
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
@@ -137,10 +137,9 @@ class StoreReader:
         self,
         where: SummaryFilter = SummaryFilter(),  # noqa: B008 - frozen
         fresh: Fresh = (),
-    ) -> SessionSums:
+    ) -> Figures:
         """The sums over all sessions that meet ``where``."""
-        (row,) = self._ask(lambda s: session_queries.summed(s, where), None, _newer(fresh)).to_pylist()
-        return _struct(row, SessionSums)
+        return self._figures(lambda s: session_queries.summed(s, where), fresh)[0]
 
     def latencies(
         self,

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from turnscope.semconv import Part
+from turnscope.store import session_sums
 from turnscope.store.fates import SESSION
 from turnscope.store.queries import TURNS_NEED, Params, SessionFilter, Sources, turn_tests
 from turnscope.store.schema import SESSIONS, SPANS, TURNS, Table
@@ -178,64 +179,10 @@ def _matching(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     return f"(SELECT * FROM {newest(SESSIONS, src.sessions)} WHERE {' AND '.join(tests)})", params | more
 
 
-_SUMMED: Final = (
-    "wall_ns",
-    *(f"{part}_ns" for part in Part),
-    "inferred_ns",
-    "turns",
-    "completed_tasks",
-    "failed_tasks",
-    "abandoned_tasks",
-)
-_CEILING: Final = (
-    "fetched_ns",
-    "fetched_low_ns",
-    "fetched_high_ns",
-    "free_ns",
-    "judged_turns",
-    "unjudged_turns",
-    "recomputed_tokens",
-)
-
-
-class SessionSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over sessions, in nanoseconds where a name says so; None: none of them has a figure."""
-
-    sessions: int
-    tasks: int
-    wall_ns: int = 0
-    input_processing_ns: int = 0
-    generation_ns: int = 0
-    tool_wait_ns: int = 0
-    application_work_ns: int = 0
-    user_wait_ns: int = 0
-    unknown_ns: int = 0
-    inferred_ns: int = 0
-    turns: int = 0
-    completed_tasks: int = 0
-    failed_tasks: int = 0
-    abandoned_tasks: int = 0
-    fetched_ns: int | None = None
-    """Of the ceilings, as the others below."""
-    fetched_low_ns: int | None = None
-    fetched_high_ns: int | None = None
-    free_ns: int | None = None
-    judged_turns: int = 0
-    unjudged_turns: int = 0
-    recomputed_tokens: int = 0
-    assumed: bool = False
-    """For some of them it is assumed what a fetch costs."""
-
-
 def summed(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     """One row: the sums over all sessions that match."""
     found, params = _matching(src, where)
-    sums = [f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _SUMMED]
-    sums += [f"sum(ceiling.{name})::BIGINT AS {name}" for name in _CEILING]
-    return (
-        f"SELECT count(*) AS sessions, coalesce(sum(len(tasks)), 0)::BIGINT AS tasks, {', '.join(sums)}, "
-        f"coalesce(bool_or(ceiling.transfer != 'measured'), false) AS assumed FROM {found}"
-    ), params
+    return f"SELECT {session_sums.COLUMNS} FROM {found}", params
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
