@@ -1,8 +1,8 @@
 """Export requests of parts that are serialised already.
 
-To protobuf a message within another is its bytes, and a field of bytes is serialised just like one of a message: its rules
-for changing types promise that. So what takes long is serialised part by part, with pauses in between, and a request whose
-parts are declared to be bytes puts them together in one short call.
+To protobuf a message within another is its bytes, and a field of bytes is serialised just like one of a message: its
+rules for changing types promise that. So what takes long is serialised part by part, with pauses in between, and a
+request whose parts are declared to be bytes puts them together in one short call.
 """
 
 from __future__ import annotations
