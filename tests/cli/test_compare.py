@@ -73,7 +73,10 @@ def test_what_the_logs_do_not_tell_is_a_dash_and_not_0(runs: Path, capsys: pytes
         (["on", "gone"], "has no run 'gone': it has 'off', 'on'; 'turnscope import' brings one"),
         (["", "off"], "RUN_A: it is empty"),
         (["on", ""], "RUN_B: it is empty"),
-        (["on", "off", "--store", "nowhere"], "there is no turnscope store at nowhere"),
+        (
+            ["on", "off", "--store", "nowhere"],
+            "there is no turnscope store at nowhere: put both runs there with 'turnscope import KIND",
+        ),
         (["on", "off", "--store", ""], "--store: it is empty"),
     ],
 )

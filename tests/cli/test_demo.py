@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.builders import BLOCK_BYTES, Pair
 from tests.store.rows import fill, turn
 from turnscope.cli import demo, demo_check
 from turnscope.cli.errors import Sorry
+from turnscope.cli.main import main
 from turnscope.cli.ports import first_free
 from turnscope.decode import jsonlines
 from turnscope.measures.sessions import summarise
@@ -175,3 +177,23 @@ def test_a_taken_port_is_passed_over() -> None:
         port = taken.getsockname()[1]
         assert first_free(port) != port
     assert first_free(port) == port
+
+
+def test_what_the_demo_prints_to_be_pasted_finds_its_store_and_opens_a_session_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(tmp_path, turn(1, session_id="my session"))
+    lines = demo.commands(".venv/bin/turnscope", "http://127.0.0.1:9470", str(tmp_path))
+    typed = [shlex.split(line) for line in lines if line.startswith("  ")]
+    assert typed[0] == ["export", f"TURNSCOPE_STORE={tmp_path}"]
+    assert typed[-1] == [".venv/bin/turnscope", "doctor", "--address", "http://127.0.0.1:9470"]
+    monkeypatch.setenv("TURNSCOPE_STORE", str(tmp_path))
+    for program, *arguments in typed[1:-1]:
+        assert program == ".venv/bin/turnscope"
+        assert main(arguments) == 0
+        assert "my session" in capsys.readouterr().out
+
+
+def test_a_demo_without_sessions_names_none(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert not any(" show " in line for line in demo.commands("turnscope", "http://127.0.0.1:9464", str(tmp_path)))

@@ -90,7 +90,7 @@ def test_what_is_the_same_at_several_engines_is_said_once_with_their_names() -> 
         text = " ".join(_run("--address", address)[1].split())
         answer = json.loads(_run("--address", address, "--json")[1])
     assert text.count("Its connector is LMCacheConnectorV1") == 1
-    assert "4 engines: prefill-0, decode-0, prefill-1, prefill-2" in text
+    assert "each of 4 engines: prefill-0, decode-0, prefill-1, prefill-2" in text
     # Scripts get one for each.
     assert len([f for f in answer["findings"] if f["check"] == "no_connector"]) == 4
 

@@ -180,7 +180,7 @@ def test_it_writes_beside_a_running_sidecar_and_not_beside_another_import(
     sidecar.close()
     other = StoreWriter("store", writer_id="import-claude-code", now=lambda: 0)
     assert main(["import", "claude-code", "claude"]) == 2
-    assert "Another process is writing manifests/import-claude-code.json" in capsys.readouterr().err
+    assert "another process is writing manifests/import-claude-code.json" in capsys.readouterr().err
     other.close()
 
 

@@ -212,7 +212,7 @@ def test_damage_in_the_journal_is_told_to_whoever_asks(tmp_path: Path) -> None:
             (kept,) = folder.glob("*.unreadable")
             size = kept.stat().st_size
             told = (
-                f"{size} bytes of the journal in {folder} could not be read and are kept there (*.unreadable, 1 files)"
+                f"{size:,} bytes of the journal in {folder} could not be read and are kept there (*.unreadable, 1 file)"
             )
             health = client.get(f"{url}/healthz")
             assert (health.status_code, health.text) == (200, told + "\n")

@@ -349,3 +349,20 @@ def test_a_session_too_large_to_be_taken_apart_says_so_in_both_commands(
     assert "What reuse could still spare is not known, since it was not taken apart." in shown
     listed = json.loads(run(sessions, "--store", str(store), "--json", "--text", "spans-only"))["sessions"]
     assert [(one["too_large"], one["unknown_ns"]) for one in listed] == [(True, 700 * MS)]
+
+
+def test_show_says_what_the_reasons_of_its_turns_mean(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        turn("a", 0, 100, session_id="s", status="error", reason="none"),
+        turn("b", 200, 300, session_id="s", reason="previous_turn_aborted"),
+        turn("c", 400, 500, session_id="s", reason="of_a_newer_turnscope"),
+    )
+    text = run(show, "s", "--store", str(tmp_path))
+    assert text.endswith("\n\nprevious turn aborted: The previous turn failed or was broken off.\n")
+
+
+def test_the_list_says_what_stands_under_what_reuse_could_spare(store: Path) -> None:
+    text = words(run(sessions, "--store", str(store)))
+    for mark in ("; nothing: no turn", "; -: its turns could not", "; +: some of them could not"):
+        assert mark in text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from turnscope.config import Settings
 from turnscope.measures.findings import findings
-from turnscope.model import SESSION_ADVICE, AssemblyStatus, ExporterStatus, SystemStatus
+from turnscope.model import INSTALL_ALL, INSTALL_HOOK, SESSION_ADVICE, AssemblyStatus, ExporterStatus, SystemStatus
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -33,3 +33,15 @@ def test_advice_about_session_ids_is_the_same_in_the_readme_and_from_the_doctor(
         exporter=ExporterStatus(version="", uptime_s=0.0),
     )
     assert [f.fix for f in findings(status) if f.check == "no_session_ids"] == [SESSION_ADVICE]
+
+
+def test_turnscope_is_installed_from_a_clone_and_from_no_index_wherever_it_is_said() -> None:
+    """An index may hold somebody else's package of that name."""
+    root = Path(__file__).parents[2]
+    places = [root / "README.md", *(root / "deploy").rglob("*.*")]
+    places += [path for top in ("exporter", "app", "docs", "alerts") for path in (root / top).rglob("*.*")]
+    told = [path for path in places if path.suffix in (".py", ".md", ".yml", ".yaml", ".toml")]
+    assert len(told) > 200
+    assert [str(path) for path in told if re.search(r"pip install\W+turnscope", path.read_text())] == []
+    for command in (INSTALL_HOOK, INSTALL_ALL):
+        assert command.partition(" (")[0] in README

@@ -282,7 +282,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     (only,) = parquet_files(tmp_path)
     (tmp_path / only).write_bytes(content)
     reader = StoreReader(str(tmp_path))
-    with pytest.raises(StoreBroken, match=r"A file of the store .* cannot be read .*-w1\.parquet"):
+    with pytest.raises(StoreBroken, match=r"a file of the store .* cannot be read .*-w1\.parquet"):
         reader.totals()
     reader.close()
 
@@ -300,7 +300,7 @@ def test_a_file_that_vanished_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", r"The manifest .*w1\.json cannot be read"),
+        ("{", r"the manifest .*w1\.json cannot be read"),
         ('{"writer": "w1", "version": 2}', "has format 2, this turnscope reads 1"),
         (
             '{"writer": "w1", "files": [{"path": "../../etc/passwd", "table": "turns", "date": "2026-01-01", "rows": 1,'

@@ -68,7 +68,7 @@ def test_of_two_writers_of_one_name_the_older_is_told_and_spoils_nothing() -> No
     new.add_turn(turn(1))
     new.flush()
     old.add_turn(turn(2))
-    with pytest.raises(StorePermanentError, match=r"Another process is writing manifests/w1\.json"):
+    with pytest.raises(StorePermanentError, match=r"another process is writing manifests/w1\.json"):
         old.flush()
     assert [r["turn_id"][-1] for r in read_turns(URL)] == ["1"]
     new.add_turn(turn(3))

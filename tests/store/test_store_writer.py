@@ -242,7 +242,7 @@ def test_two_writers_share_a_store(tmp_path: Path) -> None:
 
 def test_a_second_writer_of_the_same_name_is_refused(tmp_path: Path) -> None:
     first = writer(tmp_path)
-    with pytest.raises(StorePermanentError, match=r"Another process is writing manifests/w1\.json in the store"):
+    with pytest.raises(StorePermanentError, match=r"another process is writing manifests/w1\.json in the store"):
         writer(tmp_path)
     first.add_turn(turn(1))
     first.close()
@@ -255,7 +255,7 @@ def test_a_manifest_changed_behind_the_writer_is_not_overwritten(tmp_path: Path)
     path = tmp_path / "manifests/w1.json"
     path.write_text(json.dumps({"writer": "w1", "generation": 9}))
     out.add_turn(turn(1))
-    with pytest.raises(StorePermanentError, match="Another process is writing"):
+    with pytest.raises(StorePermanentError, match="another process is writing"):
         out.flush()
     out._files.close()
     assert json.loads(path.read_text())["generation"] == 9

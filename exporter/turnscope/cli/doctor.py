@@ -88,7 +88,7 @@ def _where(places: list[str], engines: list[EngineStatus]) -> str:
         return places[0]
     noun = "engines" if {engine.name for engine in engines} >= set(places) else "places"
     more = f" and {len(places) - MAX_ENGINES} more" if len(places) > MAX_ENGINES else ""
-    return f"{len(places)} {noun}: {', '.join(places[:MAX_ENGINES])}{more}"
+    return f"each of {len(places)} {noun}: {', '.join(places[:MAX_ENGINES])}{more}"
 
 
 def show(status: SystemStatus, found: list[Finding], console: Console) -> None:

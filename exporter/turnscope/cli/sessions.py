@@ -114,7 +114,8 @@ def show(found: list[SessionSummary], all_of: Figures, console: Console) -> None
     console.print()
     console.print(
         "First token and whole task: the median of the session's tasks, from the user's message on. Reuse could spare: "
-        "the most that it could give; +: some turns could not be judged. Times are UTC."
+        "the most that it could give; nothing: no turn computed anything again that fetching would have spared; -: its "
+        "turns could not be judged; +: some of them could not. Times are UTC."
     )
     console.print()
     for sentence in session_words.sums_sentences(all_of):

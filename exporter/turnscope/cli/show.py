@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnscope.assembly.reasons import TABLE
 from turnscope.cli import arguments, session_words
 from turnscope.cli.errors import Sorry
 from turnscope.cli.session_store import StoreOption, found_id, opened
@@ -19,7 +20,7 @@ from turnscope.cli.terminal import Terminal
 from turnscope.measures.forest import newest
 from turnscope.measures.sessions import Session, summarise
 from turnscope.model import AgentSpan, SessionSummary, Task, Turn, plural, shown
-from turnscope.semconv import Part, Status
+from turnscope.semconv import Part, Reason, Status
 from turnscope.store import StoreReader, summing
 
 
@@ -59,8 +60,11 @@ def show_session(session: Session, turns: list[Turn], console: Console, limit: i
         _more(len(one.tasks), limit, "tasks", console)
     if turns:
         console.print()
-        console.print(_turns(sorted(turns, key=lambda turn: (turn.started_ns, turn.turn_id))[:limit], wide))
+        listed = sorted(turns, key=lambda turn: (turn.started_ns, turn.turn_id))[:limit]
+        console.print(_turns(listed, wide))
         _more(len(turns), limit, "turns", console)
+        for line in _reasons(listed):
+            console.print(line)
 
 
 def _more(count: int, limit: int, what: str, console: Console) -> None:
@@ -176,6 +180,16 @@ def _turns(turns: list[Turn], wide: bool) -> Table:
             _trouble(turn),
         )
     return table
+
+
+def _reasons(turns: list[Turn]) -> list[str]:
+    """What the reasons in the table mean, in the order in which they come first."""
+    out = []
+    for reason in dict.fromkeys(turn.reason for turn in turns if turn.reason != Reason.NONE):
+        says = [row.says for row in TABLE if row.reason == reason]
+        if says:
+            out.append(f"{reason.replace('_', ' ')}: {' Or: '.join(says)}")
+    return ["", *out] if out else []
 
 
 def _reused(turn: Turn) -> int | None:

@@ -151,7 +151,7 @@ class Sidecar:
                 rest_s=settings.session_rest_seconds,
             )
         except StoreError as error:
-            raise Sorry(f"{str(error).rstrip('.')} (--store)") from None
+            raise Sorry(f"{error} (--store)") from None
         self._rows = StoreRows(store, errors=StoreError, count=self.metrics.add, gauge=self.metrics.gauge)
         waits = AssemblySettings(
             grace_ns=int(settings.grace_seconds * SECOND),

@@ -32,11 +32,11 @@ def sentence(
     if not summary.turns:
         return f"{_NOT_KNOWN}: none of its model calls passed an engine that is watched here."
     if not known(summary):
-        again = summary.recomputed_tokens
-        if again:
+        if summary.recomputed_tokens:
+            tokens = plural(summary.recomputed_tokens, "token was", "tokens were")
             return (
-                f"{_NOT_KNOWN}: {again:,} tokens were computed again, and no engine was measured often enough to tell "
-                "what that cost."
+                f"{_NOT_KNOWN}: {tokens} computed again, and no engine was measured often enough to tell what that "
+                "cost."
             )
         return f"{_NOT_KNOWN}: of {plural(found.unjudged_turns, 'turn')} nobody can tell what was computed again."
     if not found.recomputed_tokens:

@@ -183,7 +183,7 @@ def proxy_keeps_too_long(status: SystemStatus) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 check="proxy_keeps_too_long",
                 where=engine.name,
-                what=f"It holds blocks for {ttl / 1e9:g} s, and this sidecar takes it that the proxy gives a handle "
+                what=f"Blocks are held for {ttl / 1e9:g} s, and this sidecar takes it that the proxy gives a handle "
                 f"for up to {kept:g} s: P declines what comes within 5 s of the hold's end, or later.",
                 fix=f"Let the proxy keep handles for at most {ttl / 1e9 - 5:g} s; if it does, tell the sidecar with "
                 "--proxy-ttl-seconds.",

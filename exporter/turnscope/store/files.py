@@ -114,8 +114,8 @@ class LocalFiles:
             current = _digest(target.read_bytes()) if target.exists() else ""
             if version and not current:
                 raise StoreGone(
-                    f"The store {self.url} was removed while it was written: start the writer anew, which begins a new "
-                    "store; turnscope serve puts into it what its journal has."
+                    f"the store {self.url} was removed while it was written: start the writer anew, which begins a new "
+                    "store; turnscope serve puts into it what its journal has"
                 )
             if current != version:
                 raise taken(self.url, path)
