@@ -7,7 +7,6 @@ before, as the engine leaves them.
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable
 from statistics import median
 from time import thread_time_ns
@@ -15,7 +14,7 @@ from time import thread_time_ns
 import msgspec
 
 from bench.hook_cost import Row, row, scheduler_subjects, scheduler_watch, timed
-from bench.slices import Slices
+from bench.slices import sliced
 from turnscope.emit.ring import Rings
 from turnscope.emit.secret import Secret
 from turnscope.hook.digests import Digests, Ended
@@ -56,20 +55,16 @@ class Hashing:
 
 def rows() -> list[Row]:
     """The table's lines; a few seconds of work."""
-    found: list[Row] = []
-    thread = threading.Thread(target=lambda: found.extend(_background()))
-    thread.start()
-    thread.join()
-    return [*found, _added()]
+    return [*_background(), _added()]
 
 
 def _background() -> list[Row]:
     long, short = Hashing(TOKENS), Hashing(SHORT)
     costs = [_cpu_ns(long) / TOKENS for _ in range(RUNS)]
     requests = [_cpu_ns(short) / 1e3 for _ in range(RUNS)]
-    slices = Slices()
-    for _ in range(RUNS):
-        slices.run(lambda: long.run(slices.pause))
+    with sliced() as slices:
+        for _ in range(2 * RUNS):
+            slices.run(lambda: long.run(slices.pause))
     (sent,) = {len(digest.marks) + len(digest.chunks) for digest in long.made}
     return [
         row(f"digests: a token of a prompt of {TOKENS:,}, in the background", median(costs), "ns", 30.0, costs),

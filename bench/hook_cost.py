@@ -12,7 +12,6 @@ background thread holds the interpreter.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from statistics import median, quantiles
@@ -24,7 +23,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from bench.slices import Slices
+from bench.slices import sliced
 from tests.hook import fakes
 from turnscope.decode import codec
 from turnscope.emit.emitter import Emitter
@@ -43,7 +42,8 @@ from turnscope.model import Event
 
 ROUNDS = 150
 CALLS = 200
-RUNS = 60
+ENDINGS = 30
+HEARTBEATS = 120
 WAITING = 2_000
 BLOCKS = ([*range(700)],)
 """A hold of about 11,000 tokens in blocks of 16."""
@@ -309,13 +309,11 @@ class _Nowhere:
 def _slices(watch: SchedulerWatch, digests: Digests, rings: Rings) -> list[Row]:
     """Of rounds of the background thread: with the events of ``CALLS`` turns, and with ``WAITING`` requests."""
     found: list[Row] = []
-
-    def run() -> None:
-        for name, rounds in (
-            (f"{CALLS} turns ended", _turns_ended(watch)),
-            (f"{WAITING:,} requests waiting", _waiting(watch)),
-        ):
-            slices = Slices()
+    for name, rounds in (
+        (f"{CALLS} turns ended", _turns_ended(watch)),
+        (f"{WAITING:,} requests waiting", _waiting(watch)),
+    ):
+        with sliced() as slices:
             emitter = Emitter(
                 settings=Settings(endpoint=Endpoint("127.0.0.1:1")),
                 rings=rings,
@@ -331,10 +329,6 @@ def _slices(watch: SchedulerWatch, digests: Digests, rings: Rings) -> list[Row]:
                 slices.run(partial(emitter.cycle, number * 10_000_000_000))
             watch.forget()
             found.extend(slices.rows(f"hook: background thread, {name}"))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
     return found
 
 
@@ -344,7 +338,7 @@ def _turns_ended(watch: SchedulerWatch) -> Iterator[None]:
     requests = _requests(given)
     scheduler = _watched(watch, requests)
     scheduler.answer = (given, None)
-    for _ in range(RUNS):
+    for _ in range(ENDINGS):
         for request in requests:
             scheduler.add_request(request)
             scheduler._free_request(request)
@@ -357,7 +351,7 @@ def _waiting(watch: SchedulerWatch) -> Iterator[None]:
     scheduler = _watched(watch, requests)
     for request in requests:
         scheduler.add_request(request)
-    for _ in range(RUNS):
+    for _ in range(HEARTBEATS):
         yield
 
 

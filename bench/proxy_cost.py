@@ -8,19 +8,19 @@ thread.
 from __future__ import annotations
 
 import json
-import threading
+from collections.abc import Callable
 from statistics import median
 from time import thread_time_ns
 from typing import Final
 
 from bench.hook_cost import Row, row, timed
-from bench.slices import Slices
+from bench.slices import sliced
 from turnscope.history.digests import Key
 from turnscope.proxy.answer import AnswerReader
 from turnscope.proxy.messages import tell
 
 ROUNDS: Final = 150
-RUNS: Final = 60
+RUNS: Final = 120
 CHARS: Final = 400_000
 """About 100,000 tokens of English."""
 MESSAGES: Final = 200
@@ -60,25 +60,21 @@ def _streamed() -> list[Row]:
 def _told(what: str, texts: list[str]) -> list[Row]:
     """Of a body of ``CHARS`` characters in such messages."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text} for text in texts]}).encode()
-    key, slices = Key(b"a secret for benchmarks"), Slices()
+    key = Key(b"a secret for benchmarks")
     parsed: list[float] = []
-
-    def once() -> None:
-        tell(body, key, slices.pause)
-
-    def run() -> None:
+    with sliced() as slices:
         for _ in range(RUNS):
-            slices.run(once)
+            slices.run(lambda: _told_once(body, key, slices.pause))
             parsed.append(_parsing_us(body))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
     name = f"proxy: background, {CHARS:,} characters in {what}"
     return [
         *slices.rows(name),
         row(f"{name}: the proxy's own parsing", median(parsed), "us", None, parsed),
     ]
+
+
+def _told_once(body: bytes, key: Key, pause: Callable[[], None]) -> None:
+    tell(body, key, pause)
 
 
 def _parsing_us(body: bytes) -> float:

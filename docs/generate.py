@@ -22,7 +22,7 @@ from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Metric
 from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
-from turnscope.decode import codec
+from turnscope.decode import codec, table
 from turnscope.decode.imports.kinds import KINDS, RUNS
 from turnscope.emit import settings
 from turnscope.outputs.metrics import HELD_S
@@ -183,7 +183,7 @@ def events_page() -> str:
     ]
     for title, struct in sections:
         rows = []
-        for attribute in codec.attributes(struct):
+        for attribute in table.attributes(struct):
             name, _, part = attribute.field.partition(".")
             texts = [docs[struct.__name__].get(name, ""), docs["Handle"].get(part, "")]
             rows.append((f"`{attribute.key}`", attribute.kind, " ".join(t for t in texts if t)))

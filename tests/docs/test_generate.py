@@ -17,7 +17,7 @@ from turnscope.catalog import METRICS, Kind, Label, Metric
 from turnscope.cli import sessions
 from turnscope.cli.main import COMMANDS, LIGHT, build
 from turnscope.config import Settings
-from turnscope.decode import codec
+from turnscope.decode import table
 from turnscope.emit.settings import VARIABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -78,7 +78,7 @@ def test_a_metrics_labels_buckets_and_unit_are_shown(generate: ModuleType) -> No
 
 def test_every_attribute_that_can_enter_is_documented() -> None:
     page = (DOCS / "events.md").read_text()
-    assert [key for key in codec.ALLOWED_KEYS if f"`{key}`" not in page] == []
+    assert [key for key in table.ALLOWED_KEYS if f"`{key}`" not in page] == []
 
 
 def test_every_setting_of_the_sidecar_is_documented() -> None:

@@ -27,6 +27,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so low that every text of some length meets them all."""
     monkeypatch.setattr(reading, "LONG", 8)
     monkeypatch.setattr(reading, "WINDOW", 32)
+    monkeypatch.setattr(reading, "_ESCAPED", 32)
     monkeypatch.setattr(reading, "_IDS", 24)
     monkeypatch.setattr(reading, "_SHORT", 0)
 
@@ -135,6 +136,13 @@ def test_no_more_of_a_text_than_a_window_is_decoded_at_once(text: str, ascii_onl
     assert "".join(windows) == text
     assert max(len(window) for window in windows) <= reading.WINDOW
     assert len(pauses) >= 2 * len(body) // reading.WINDOW - 4, "once to find its end, once to decode it"
+
+
+def test_between_two_texts_there_is_a_pause_however_short_they_are() -> None:
+    pauses: list[None] = []
+    body = json.dumps({"tools": [{"parameters": {str(n): "x" for n in range(500)}}]}).encode()
+    Reading(body, lambda: pauses.append(None)).fields()
+    assert len(pauses) >= 2 * 500
 
 
 @pytest.mark.parametrize("blanks", ["", " " * 99])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -17,9 +18,10 @@ from turnscope.emit.guard import ERROR_LIMIT
 from turnscope.emit.ring import Rings
 from turnscope.emit.secret import Secret
 from turnscope.model import Attempt, Emitter
-from turnscope.proxy.answer import PLAIN_LIMIT
+from turnscope.proxy.answer import PLAIN_LIMIT, AnswerReader
 from turnscope.proxy.httpx_client import patch
 from turnscope.proxy.process import ProxyHook
+from turnscope.proxy.record import TurnRecord
 from turnscope.proxy.server import serve
 
 ANSWER = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "a"}}]}
@@ -207,3 +209,40 @@ def test_an_exporter_that_is_not_installed_costs_the_spans_only(caplog: pytest.L
         request(process)
     assert [a.outcome for a in process.sent] == ["ok"] * 3
     assert len([r for r in caplog.records if "no_such_exporter" in r.message]) == 1
+
+
+def test_a_hook_that_fails_at_every_piece_of_an_answer_passes_each_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object, __: bytes) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(AnswerReader, "feed", fails)
+    monkeypatch.setattr(TurnRecord, "response_chunk", fails)
+    pieces = [b"data: {}\n\n"] * ERROR_LIMIT
+
+    async def streaming(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Stream(pieces)))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        async with (
+            httpx.AsyncClient(transport=transport) as client,
+            client.stream("POST", "http://engine/v1/chat/completions", json={}) as answer,
+        ):
+            async for piece in answer.aiter_raw():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    process = Process()
+    assert [message["body"] for message in request(process, streaming)[1:]] == [*pieces, b""]
+    assert process.hook.guard.errors == ERROR_LIMIT
+    assert process.hook.guard.broken
+
+
+class Stream(httpx.AsyncByteStream):
+    """An answer in pieces."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece

@@ -59,8 +59,11 @@ def test_results_of_tools_have_the_role_tool_in_every_api() -> None:
 
 
 def test_of_very_many_messages_the_newest_are_kept() -> None:
-    found = told([{"role": "user", "content": "x" * i} for i in range(MAX_LIST + 2)])
-    assert (len(found.roles), found.chars[-1]) == (MAX_LIST, MAX_LIST + 1)
+    whole = [{"role": "user", "content": "x" * i} for i in range(MAX_LIST + 1)]
+    found = told([SYSTEM, *whole, ANSWER])
+    assert found.roles == ["user"] * (MAX_LIST - 1) + ["assistant"]
+    assert found.chars[:-1] == [*range(2, MAX_LIST + 1)]
+    assert found.digests == told([*whole[2:], ANSWER]).digests
     assert len(found.digests) == MAX_LIST * DIGEST_BYTES
 
 

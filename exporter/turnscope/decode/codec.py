@@ -1,24 +1,33 @@
-"""Events to OTLP log records and back: the one mapping, used by the hooks and by the receivers.
-
-A field ``f`` of a body of kind ``k`` is the attribute ``turnscope.<k>.<f>``; a handle's field is
-``turnscope.<k>.<f>.<handle field>``; where OpenTelemetry has a name, that name is used. ``None`` and defaults
-are left out. What is not in this table is never decoded, so it can never be stored: the table is the
-allowlist.
-"""
+"""Events to OTLP log records and back, by the one mapping (``table``): used by the hooks and by the receivers. ``None``
+and defaults are left out."""
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterable
-from enum import StrEnum
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from itertools import groupby
+from typing import Any, Final
 
 import msgspec
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from turnscope import semconv
+from turnscope.decode.table import (
+    BODY_BY_EVENT,
+    BODY_FIELDS,
+    BODY_INDEX,
+    EMITTER_FIELDS,
+    EMITTER_INDEX,
+    ENGINE_FIELDS,
+    ENGINE_INDEX,
+    HANDLE_FIELDS,
+    HANDLE_KINDS,
+    MONO,
+    SEQ,
+    Field,
+)
 from turnscope.model import (
     BODIES,
     Attempt,
@@ -43,117 +52,21 @@ MAX_INT: Final = 2**60
 """Of counts, tokens and bytes: sums of several stay far from what a store's 64 bits hold."""
 MAX_NS: Final = 2**62
 """Of times and durations: the year 2116. Anything beyond is damage, and would end in an overflow later."""
+_SCOPE: Final = InstrumentationScope(name=semconv.SCOPE)
 _SLICE: Final = 32
 """Entries of a list that are encoded without a pause."""
 _FIELDS: Final = 8
 """Fields of a body that are looked at without one."""
-
-_RENAMED: Final = {
-    "session_id": semconv.CONVERSATION_ID,
-    "agent_id": semconv.AGENT_ID,
-    "input_tokens": semconv.INPUT_TOKENS,
-    "output_tokens": semconv.OUTPUT_TOKENS,
-    "model": semconv.REQUEST_MODEL,
-}
-_SEQ: Final = "turnscope.seq"
-_MONO: Final = "turnscope.mono_ns"
 
 
 class BadEvent(ValueError):
     """A record that claims to be turnscope's and cannot be read: what and why."""
 
 
-class _Field(msgspec.Struct):
-    name: str
-    key: str
-    kind: str
-    """``str, int, float, bool, bytes, strs, ints`` or ``handle``."""
-    default: Any
-    convert: Callable[[Any], Any] | None = None
-
-
-def _plain(hint: Any) -> Any:
-    if get_origin(hint) in (Union, types.UnionType):
-        (hint,) = (a for a in get_args(hint) if a is not type(None))
-    return hint
-
-
-def _fields(struct: type[msgspec.Struct], prefix: str, *, rename: bool = True) -> list[_Field]:
-    hints = get_type_hints(struct)
-    found = []
-    for info in msgspec.structs.fields(struct):
-        hint = _plain(hints[info.name])
-        key = _RENAMED.get(info.name) if rename else None
-        key = key or f"{prefix}.{info.name}"
-        convert: Callable[[Any], Any] | None = None
-        if hint is Handle:
-            kind = "handle"
-        elif get_origin(hint) in (list, tuple):
-            kind = "ints" if get_args(hint)[0] is int else "strs"
-            convert = tuple if get_origin(hint) is tuple else None
-        elif isinstance(hint, type) and issubclass(hint, StrEnum):
-            kind, convert = "str", hint
-        else:
-            kind = hint.__name__
-        default = info.default if info.default is not msgspec.NODEFAULT else None
-        if info.default_factory is not msgspec.NODEFAULT:
-            default = info.default_factory()
-        found.append(_Field(info.name, key, kind, default, convert))
-    return found
-
-
-_HANDLE_FIELDS: Final = [f.name for f in msgspec.structs.fields(Handle)]
-_HANDLE_KINDS: Final = {"engine_id": "str", "request_id": "str", "tokens": "int", "blocks": "int", "expiry_s": "float"}
-_BODY_FIELDS: Final = {body: _fields(body, str(body.EVENT)) for body in BODIES}
-_BODY_BY_EVENT: Final = {str(body.EVENT): body for body in BODIES}
-_EMITTER_FIELDS: Final = _fields(Emitter, "turnscope.emitter", rename=False)
-_ENGINE_FIELDS: Final = _fields(Engine, "turnscope.engine", rename=False)
-_TABLES: Final[dict[type[Any], list[_Field]]] = {Emitter: _EMITTER_FIELDS, Engine: _ENGINE_FIELDS, **_BODY_FIELDS}
-
-
-def _index(fields: list[_Field]) -> dict[str, tuple[_Field, str | None]]:
-    index: dict[str, tuple[_Field, str | None]] = {}
-    for field in fields:
-        if field.kind == "handle":
-            for part in _HANDLE_FIELDS:
-                index[f"{field.key}.{part}"] = (field, part)
-        else:
-            index[field.key] = (field, None)
-    return index
-
-
-_BODY_INDEX: Final = {body: _index(fields) for body, fields in _BODY_FIELDS.items()}
-_EMITTER_INDEX: Final = _index(_EMITTER_FIELDS)
-_ENGINE_INDEX: Final = _index(_ENGINE_FIELDS)
-
-ALLOWED_KEYS: Final[frozenset[str]] = frozenset(
-    {semconv.EVENT_NAME, _SEQ, _MONO, *_EMITTER_INDEX, *_ENGINE_INDEX}.union(*_BODY_INDEX.values())
-)
-"""Every attribute key that can enter the sidecar."""
-
-
-class Attribute(msgspec.Struct, frozen=True):
-    """One line of the table, for documentation."""
-
-    key: str
-    kind: str
-    """``str, int, float, bool, bytes, strs`` or ``ints``."""
-    field: str
-    """The struct's field; a handle's is ``<field>.<part>``."""
-
-
-def attributes(struct: type[Body] | type[Emitter] | type[Engine]) -> list[Attribute]:
-    """The attributes that carry ``struct``, in its own order."""
-    found = []
-    for field in _TABLES[struct]:
-        if field.kind == "handle":
-            found += [Attribute(f"{field.key}.{p}", _HANDLE_KINDS[p], f"{field.name}.{p}") for p in _HANDLE_FIELDS]
-        else:
-            found.append(Attribute(field.key, field.kind, field.name))
-    return found
-
-
 # --- encode -----------------------------------------------------------------------------------------
+_NAMES: Final = {body: str(body.EVENT) for body in BODIES}
+
+
 def _no_pause() -> None:
     return None
 
@@ -173,30 +86,30 @@ def _put(out: Any, key: str, value: Any, kind: str, pause: Callable[[], None] = 
         item.value.bytes_value = value
     elif kind == "ints":
         values = item.value.array_value.values
-        for position, v in enumerate(value[:MAX_LIST]):
-            values.add().int_value = v
-            if position % _SLICE == _SLICE - 1:
+        for number, entry in enumerate(value[:MAX_LIST], 1):
+            values.add().int_value = entry
+            if number % _SLICE == 0:
                 pause()
     else:
         values = item.value.array_value.values
-        for position, v in enumerate(value[:MAX_LIST]):
-            values.add().string_value = bounded(v)
-            if position % _SLICE == _SLICE - 1:
+        for number, entry in enumerate(value[:MAX_LIST], 1):
+            values.add().string_value = bounded(entry)
+            if number % _SLICE == 0:
                 pause()
 
 
-def _put_struct(out: Any, struct: msgspec.Struct, fields: list[_Field], pause: Callable[[], None] = _no_pause) -> None:
-    for position, field in enumerate(fields):
-        if position % _FIELDS == _FIELDS - 1:
+def _put_struct(out: Any, struct: msgspec.Struct, fields: list[Field], pause: Callable[[], None] = _no_pause) -> None:
+    for number, field in enumerate(fields, 1):
+        if number % _FIELDS == 0:
             pause()
         value = getattr(struct, field.name)
         if value is None or value == field.default:
             continue
         if field.kind == "handle":
-            for part in _HANDLE_FIELDS:
+            for part in HANDLE_FIELDS:
                 inner = getattr(value, part)
                 if inner is not None:
-                    _put(out, f"{field.key}.{part}", inner, _HANDLE_KINDS[part])
+                    _put(out, f"{field.key}.{part}", inner, HANDLE_KINDS[part])
         else:
             _put(out, field.key, value, field.kind, pause)
 
@@ -229,52 +142,40 @@ def record_key(engine: Engine | None, body: Body) -> bytes:
     return b""
 
 
-def encode_resource(request: ExportLogsServiceRequest, emitter: Emitter, engine: Engine | None) -> Any:
-    """Append one resource with turnscope's scope to ``request`` and return its list of log records."""
-    block = request.resource_logs.add()
-    _put(block.resource.attributes, "service.name", "turnscope-hook", "str")
-    _put_struct(block.resource.attributes, emitter, _EMITTER_FIELDS)
+def encode_resource(emitter: Emitter, engine: Engine | None) -> Resource:
+    """Where events are from."""
+    resource = Resource()
+    _put(resource.attributes, "service.name", "turnscope-hook", "str")
+    _put_struct(resource.attributes, emitter, EMITTER_FIELDS)
     if engine is not None:
-        _put_struct(block.resource.attributes, engine, _ENGINE_FIELDS)
-    scope = block.scope_logs.add()
-    scope.scope.name = semconv.SCOPE
-    return scope.log_records
+        _put_struct(resource.attributes, engine, ENGINE_FIELDS)
+    return resource
 
 
-def encode_event(
-    records: Any,
-    engine: Engine | None,
-    event: Event,
-    *,
-    observed_ns: int,
-    pause: Callable[[], None] = _no_pause,
-) -> None:
-    """Append one log record. ``pause()`` is called now and then within a long list."""
+def encode_event(event: Event, *, observed_ns: int, pause: Callable[[], None] = _no_pause) -> LogRecord:
+    """One log record. ``pause()`` is called now and then."""
     body = event.body
-    record: LogRecord = records.add()
-    name = str(body.EVENT)
-    record.event_name = name
-    record.time_unix_nano = event.wall_ns
-    record.observed_time_unix_nano = observed_ns
-    key = record_key(engine, body)
-    if key:
-        record.trace_id = key
+    name = _NAMES[type(body)]
+    record = LogRecord(
+        event_name=name,
+        time_unix_nano=event.wall_ns,
+        observed_time_unix_nano=observed_ns,
+        trace_id=record_key(event.engine, body),
+    )
+    pause()
     _put(record.attributes, semconv.EVENT_NAME, name, "str")
-    _put(record.attributes, _SEQ, event.seq, "int")
-    _put(record.attributes, _MONO, event.mono_ns, "int")
-    _put_struct(record.attributes, body, _BODY_FIELDS[type(body)], pause)
+    _put(record.attributes, SEQ, event.seq, "int")
+    _put(record.attributes, MONO, event.mono_ns, "int")
+    _put_struct(record.attributes, body, BODY_FIELDS[type(body)], pause)
+    return record
 
 
 def encode(events: Iterable[Event], *, observed_ns: int) -> ExportLogsServiceRequest:
     """One export request; consecutive events of one emitter and engine share a resource."""
     request = ExportLogsServiceRequest()
-    source: tuple[Emitter, Engine | None] | None = None
-    records: Any = None
-    for event in events:
-        if source != (event.emitter, event.engine):
-            source = (event.emitter, event.engine)
-            records = encode_resource(request, event.emitter, event.engine)
-        encode_event(records, event.engine, event, observed_ns=observed_ns)
+    for source, group in groupby(events, key=lambda event: (event.emitter, event.engine)):
+        scope = request.resource_logs.add(resource=encode_resource(*source)).scope_logs.add(scope=_SCOPE)
+        scope.log_records.extend(encode_event(event, observed_ns=observed_ns) for event in group)
     return request
 
 
@@ -312,7 +213,7 @@ def _read(value: AnyValue, kind: str, key: str) -> Any:
     raise BadEvent(f"{key}: expected {kind}, got {which or 'nothing'}")
 
 
-def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[_Field, str | None]]) -> dict[str, Any]:
+def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[Field, str | None]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for item in attributes:
         found = index.get(item.key)
@@ -320,7 +221,7 @@ def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[_Field, 
             continue
         field, part = found
         if part is not None:
-            values.setdefault(field.name, {})[part] = _read(item.value, _HANDLE_KINDS[part], item.key)
+            values.setdefault(field.name, {})[part] = _read(item.value, HANDLE_KINDS[part], item.key)
         else:
             got = _read(item.value, field.kind, item.key)
             if field.convert is not None:
@@ -360,8 +261,8 @@ def decode(request: ExportLogsServiceRequest) -> Decoded:
         source: tuple[Emitter, Engine | None] | None = None
         trouble = ""
         try:
-            emitter = _build(Emitter, _read_struct(attributes, _EMITTER_INDEX))
-            engine_values = _read_struct(attributes, _ENGINE_INDEX)
+            emitter = _build(Emitter, _read_struct(attributes, EMITTER_INDEX))
+            engine_values = _read_struct(attributes, ENGINE_INDEX)
             source = emitter, (_build(Engine, engine_values) if engine_values else None)
         except BadEvent as error:
             trouble = f"resource: {error}"
@@ -370,7 +271,7 @@ def decode(request: ExportLogsServiceRequest) -> Decoded:
                 name = record.event_name
                 if not name:
                     name = next((a.value.string_value for a in record.attributes if a.key == semconv.EVENT_NAME), "")
-                body_type = _BODY_BY_EVENT.get(name)
+                body_type = BODY_BY_EVENT.get(name)
                 if body_type is None:
                     out.foreign += 1
                 elif source is None:
@@ -386,12 +287,12 @@ def decode(request: ExportLogsServiceRequest) -> Decoded:
 def _decode_record(record: LogRecord, body_type: type[Body], emitter: Emitter, engine: Engine | None) -> Event:
     seq = mono = None
     for item in record.attributes:
-        if item.key == _SEQ:
-            seq = _read(item.value, "int", _SEQ)
-        elif item.key == _MONO:
-            mono = _read(item.value, "int", _MONO)
+        if item.key == SEQ:
+            seq = _read(item.value, "int", SEQ)
+        elif item.key == MONO:
+            mono = _read(item.value, "int", MONO)
     if seq is None or mono is None:
-        raise BadEvent(f"{_SEQ} and {_MONO} are required")
-    body = _build(body_type, _read_struct(record.attributes, _BODY_INDEX[body_type]))
+        raise BadEvent(f"{SEQ} and {MONO} are required")
+    body = _build(body_type, _read_struct(record.attributes, BODY_INDEX[body_type]))
     wall_ns = _in_range(record.time_unix_nano, "time_unix_nano")
     return Event(emitter=emitter, engine=engine, seq=seq, wall_ns=wall_ns, mono_ns=mono, body=body)

@@ -21,9 +21,11 @@ LONG: Final = 512
 """Bytes of a text, as it is encoded, that is left where it stands."""
 WINDOW: Final = 8_192
 """Bytes that are looked at, or decoded, without a pause."""
+_ESCAPED: Final = 2_048
+"""Bytes of a text with escapes in it that are looked at without one."""
 _IDS: Final = 1_024
 """Bytes of a list of token ids that are decoded without one: each makes an object and a line."""
-_SHORT: Final = 4_096
+_SHORT: Final = 16_384
 """Bytes of a body that is decoded as a whole."""
 _SPLIT: Final = frozenset(("messages", "input", "tools", "functions"))
 """Fields whose entries are decoded one by one."""
@@ -32,7 +34,7 @@ _ID: Final = re.compile(rb"[0-9, \t\n\r]*+")
 _BLANKS: Final = re.compile(rb"[ \t\n\r]*")
 _BRACKET: Final = re.compile(rb'["{}\[\]]')
 _SCALAR: Final = re.compile(rb"[^\s,\]}]+")
-_UNITS: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_UNITS: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _UNIT: Final = 12
 """Bytes of the longest escape: a surrogate pair."""
 _HIGH: Final = re.compile(rb"\\u[dD][89abAB]")
@@ -182,6 +184,7 @@ class Reading:
             sign = found.group()
             if sign == b'"':
                 start, end = self._at, self._text_end()
+                self._pause()
                 if end - start >= LONG and self._next() != b":":
                     parts += (self._body[begun:start], f"{self._mark}{len(self._spans)}>".encode())
                     self._spans.append((start, end))
@@ -200,7 +203,7 @@ class Reading:
             quote = body.find(b'"', at, limit)
             slash = body.find(b"\\", at, quote if quote >= 0 else limit)
             if slash >= 0:
-                at = _units_end(body, slash, limit)
+                at = _units_end(body, slash, slash + _ESCAPED)
                 quote = at if body[at : at + 1] == b'"' else -1
             else:
                 at = limit

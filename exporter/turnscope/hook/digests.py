@@ -169,6 +169,7 @@ class Digests:
         if why is not None or keys is None:
             return ended.digest(unverifiable=why or "no_key")
         told = seed(self._facts.model, getattr(kept.lora, "lora_name", None), kept.salt)
+        pause()
         marker = Marker(keys, told, ended.covered, ended.anchor_tokens, kept.media)
         pause()
         try:

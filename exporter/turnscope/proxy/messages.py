@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from turnscope.decode.codec import MAX_LIST
-from turnscope.history.digests import Key
-from turnscope.history.pieces import ATTACHMENT, FIELDS, MODEL, PROMPT, message, pieces
+from turnscope.history.digests import DIGEST_BYTES, Key
+from turnscope.history.pieces import ATTACHMENT, FIELDS, MODEL, PROMPT, Piece, message, pieces
 from turnscope.history.reading import Reading
 from turnscope.history.reasoning import reasoning_chars, trimmed, without_reasoning
 from turnscope.model import Attempt
@@ -133,32 +133,46 @@ def tell(body: bytes, key: Key | None, pause: Pause = _no_pause) -> Told:
 
 
 def _told(reading: Reading, key: Key | None, pause: Pause) -> Told:
-    roles: tuple[list[str], list[str]] = [], []
-    chars: tuple[list[int], list[int]] = [], []
-    digests: tuple[list[bytes], list[bytes]] = [], []
+    messages, parts = _Lines(), _Lines()
     fields = {name: value for name, value in reading.fields().items() if name in _TOLD}
     pause()
     for piece in pieces(fields):
+        pause()
+        beside = piece.index is None or piece.role == PROMPT
+        (parts if beside else messages).add(piece, reading, key, pause)
+        pause()
+    fields.clear()  # what was read of a long history takes a while to let go of
+    pause()
+    told = Told(*messages.newest(), *parts.first(), _id(key))
+    pause()
+    return told
+
+
+class _Lines:
+    """What is told of pieces, one after the other."""
+
+    def __init__(self) -> None:
+        self._roles: list[str] = []
+        self._chars: list[int] = []
+        self._digests = bytearray()
+
+    def add(self, piece: Piece, reading: Reading, key: Key | None, pause: Pause) -> None:
         role = "".join(reading.windows(piece.role))
         texts = [("".join(reading.windows(text.label)), [*reading.windows(text.text)]) for text in piece.texts]
         pause()
-        kind = int(piece.index is None or piece.role == PROMPT)
-        roles[kind].append(role)
-        chars[kind].append(sum(len(part) for label, parts in texts if label != ATTACHMENT for part in parts))
+        self._roles.append(role)
+        self._chars.append(sum(len(part) for label, parts in texts if label != ATTACHMENT for part in parts))
         if key is not None:
             whole = ([role], *(part for label, parts in texts for part in ([label], parts)))
-            digests[kind].append(key.digest_of(whole, pause))
-        pause()
-    newest, first = slice(-MAX_LIST, None), slice(MAX_LIST)
-    return Told(
-        roles[0][newest],
-        chars[0][newest],
-        b"".join(digests[0][newest]),
-        roles[1][first],
-        chars[1][first],
-        b"".join(digests[1][first]),
-        _id(key),
-    )
+            self._digests += key.digest_of(whole, pause)
+
+    def newest(self) -> tuple[list[str], list[int], bytes]:
+        """Roles, characters and digests of the last ``MAX_LIST``."""
+        return self._roles[-MAX_LIST:], self._chars[-MAX_LIST:], bytes(self._digests[-MAX_LIST * DIGEST_BYTES :])
+
+    def first(self) -> tuple[list[str], list[int], bytes]:
+        """Those of the first ``MAX_LIST``."""
+        return self._roles[:MAX_LIST], self._chars[:MAX_LIST], bytes(self._digests[: MAX_LIST * DIGEST_BYTES])
 
 
 def _id(key: Key | None) -> str:
