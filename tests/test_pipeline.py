@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.builders import SECOND, P, Pair
+from tests.builders import SECOND, P, Pair, Process
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS
 from turnscope.journal import checkpoint as checkpoints
@@ -454,6 +454,30 @@ def test_label_sets_of_known_engines_are_there_before_anything_is_counted(box: C
     points = {m.name: p for m, p in run.metrics.points()}
     assert ("prefill-0", "recompute", "first_turn") in {p.labels for p in points["turnscope_turns_total"]}
     assert all(p.value == 0 for p in points["turnscope_turns_total"])
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_engine_that_only_its_worker_told_of_is_not_shown_under_a_name_that_it_may_not_keep(
+    known: bool, box: Callable[..., Box]
+) -> None:
+    """It may be the one that has that name, started again; who knows its place can tell."""
+    old, new = (
+        msgspec.structs.replace(P, id=n, name="east", side_channel_port=port) for n, port in (("a", 1), ("b", 2))
+    )
+    worker = Process("00000000000000f2", "worker", msgspec.structs.replace(new, rank=0, side_channel_port=None))
+    scheduler = Process("00000000000000f3", "engine", new)
+    run = box(settings=PATIENT)
+    run.pipeline.accept([Process("00000000000000f1", "engine", old).started(), worker.started(1000)])
+    if known:
+        run.pipeline.accept([scheduler.started(2000)])
+    run.eventually(lambda: len(run.pipeline.status[0].engines) == 2)
+    run.eventually(lambda: ("prefill-other" in _engines(run)) == known)
+    assert _engines(run) - {"none"} == {"east"} | ({"prefill-other"} if known else set())
+
+
+def _engines(run: Box) -> set[str]:
+    points = {m.name: p for m, p in run.metrics.points()}
+    return {p.labels[0] for p in points["turnscope_turns_total"]}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 import msgspec
 
 from turnscope import model
-from turnscope.catalog import METRICS, Kind, label_sets
+from turnscope.catalog import METRICS, SHARED_NAMES, Kind, label_sets
 from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.checkpoint import Checkpoint
 from turnscope.journal.folder import JournalUnavailable
@@ -339,7 +339,12 @@ class Pipeline:
         now = self._journal.clock.now()
         self._metrics.sample(assembly.samples(now))
         status = assembly.status(now)
-        engines = {e.name: (Role(e.engine.role), e.engine.transfers_measured is not False) for e in status.engines}
+        # Of an engine that only its worker told of, which knows no place, a name that was taken is not the last word.
+        engines = {
+            e.name: (Role(e.engine.role), e.engine.transfers_measured is not False)
+            for e in status.engines
+            if e.name not in SHARED_NAMES or e.engine.side_channel_port is not None
+        }
         if engines != self._engines:
             self._engines = engines
             for metric in METRICS.values():

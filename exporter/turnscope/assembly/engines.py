@@ -11,7 +11,7 @@ from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EngineState, Start
 from turnscope.assembly.state import State
-from turnscope.catalog import NO_ENGINE
+from turnscope.catalog import NO_ENGINE, SHARED_NAMES
 from turnscope.model import Engine, Event, Heartbeat
 from turnscope.model import EngineState as EngineStarted
 from turnscope.semconv import Role
@@ -20,9 +20,7 @@ SCHEDULER: Final = "engine"
 """The kind of emitter that is an engine's scheduler process."""
 MAX_HOSTS: Final = 64
 _ROLES: Final = frozenset(Role)
-_SHARED: Final = frozenset(f"{role}-other" for role in Role)
-"""Of all engines of a role for which no name was left."""
-_RESERVED: Final = _SHARED | {NO_ENGINE, ""}
+_RESERVED: Final = SHARED_NAMES | {NO_ENGINE, ""}
 """Names that no engine can give itself: they mean something else."""
 
 
@@ -76,7 +74,7 @@ class Engines:
             if not self._room():
                 return False
             name = self._name(engine, event.emitter.host)
-            if name not in _SHARED:
+            if name not in SHARED_NAMES:
                 self._state.names[name] = engine.id
             self._state.engines[engine.id] = EngineState(
                 name=name,

@@ -21,6 +21,8 @@ from turnscope.semconv import (
 
 NO_ENGINE = "none"
 """The ``engine`` of what reached no engine, or none that a hook told of."""
+SHARED_NAMES = frozenset(f"{role}-other" for role in Role)
+"""The ``engine`` of all engines of a role for which no name was left."""
 
 FINISH_REASONS = ("stop", "length", "abort", "error", "repetition", "other")
 EMITTER_KINDS = ("engine", "worker", "proxy", "collector", "other")
