@@ -17,4 +17,4 @@ METRICS: dict[str, Metric] = {
     metric.name: metric for metric in (*TURNS, *SESSIONS, *CONTINUITY, *HOLDS, *EVIDENCE, *FABRIC, *ENGINES, *EXPORTER)
 }
 
-__all__ = ["ADDED", "METRICS", "NO_ENGINE", "Kind", "Label", "Metric", "label_sets", "legal"]
+__all__ = ["ADDED", "METRICS", "NO_ENGINE", "SHARED_NAMES", "Kind", "Label", "Metric", "label_sets", "legal"]
