@@ -176,11 +176,11 @@ def test_what_speaks_against_an_answer_is_told_and_leads_to_its_turn(
     said = _said(at).replace("\\", "")
     for sentence in (
         "Reused memory of other text (kv mismatch)",
-        "Known by digests of the tokens: the prompt differs from what was kept.",
+        "Proven: the prompt's text is not the one that the memory was made of",
         "The request diverges from the turn before in message 2, assistant",
         "2,310 characters before, 412 now",
         "left on decode-0 at",
-        "Up to 640 of its",
+        "up to 640 of the prompt's tokens, in what was fetched back",
         "What to do.",
     ):
         assert sentence in said
