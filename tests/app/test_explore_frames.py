@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.app import sample
+from tests.measures.test_verdict import figures
 from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
 from turnscope.store import StoreReader
@@ -246,10 +247,10 @@ def test_a_session_of_which_nothing_was_measured_has_no_figures_made_up(tmp_path
     }
 
 
-def test_the_cards_count_turns_without_a_session_apart(reader: StoreReader) -> None:
-    found = {card.label: card for card in cards.store(reader.totals(), 8)}
-    assert (found["Sessions"].value, found["Turns"].value) == ("8", "33")
-    assert found["Turns"].help.endswith("31 in sessions, 2 without a session id.")
+def test_the_cards_count_turns_without_a_session_apart() -> None:
+    found = {card.label: card for card in cards.all_sessions(figures(sessions=8, turns=31), 2)}
+    assert (found["Sessions"].value, found["Turns"].value) == ("8", "31")
+    assert found["Turns"].help.endswith(" 2 turns without a session id stand apart, below.")
 
 
 # --- charts ---------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: p
     assert list(frame["session"])[:2] == ["slow-reader", "cancelled-mid-answer"]
     assert {m.label: m.value for m in at.metric} == {
         "Sessions": "8",
-        "Turns": "33",
-        "Prompt tokens reused": "49 %",
+        "Turns": "31",
+        "Prompt tokens reused": "50 %",
         "Tokens fetched back": "8,961",
         "Possibly wrong answers": "2",
     }
