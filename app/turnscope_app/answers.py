@@ -94,7 +94,7 @@ def _much(figures: Figures) -> str:
 
 
 def read_again(figures: Figures) -> str | None:
-    """Share of the input that was read again: a lower end where turns could not be judged; None where it is not known."""
+    """Share of the input that was read again: a lower end where turns could not be judged; None where it is unknown."""
     tokens, whole = figures.recomputed_tokens, figures.prompt_tokens
     if tokens is None or not whole:
         return None

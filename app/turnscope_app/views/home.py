@@ -38,6 +38,7 @@ if count == 0:
     st.stop()
 
 names = data.names(store)
+controls.period_asked("home")
 with st.container(horizontal=True, vertical_alignment="bottom"):
     name = st.selectbox(
         "Period",

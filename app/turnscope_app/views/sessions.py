@@ -53,6 +53,7 @@ def of_names(**labels: str) -> dict[str, str | None]:
     }
 
 
+controls.period_asked("sessions")
 with st.container(horizontal=True, vertical_alignment="bottom"):
     search = st.text_input(
         "Session id contains", key="sessions_text", bind="query-params", placeholder="any", icon=":material/search:"
