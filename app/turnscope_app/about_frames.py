@@ -152,10 +152,13 @@ def silent(processes: list[Row]) -> list[str]:
 
 
 def coverage(totals: Totals, counts: Counts) -> pd.DataFrame:
-    """How many turns have each kind of measurement, and why the others lack it."""
+    """How many turns have each kind of measurement, and why the others lack it. Turns that never came to a decode
+    engine are no lack of its reports."""
+    early = totals.undecoded_turns
+    came = totals.turns - early
+    before = f" {text.turns(early)} ended before one was reached, and {'is' if early == 1 else 'are'} not counted here."
     measured = {
         "Reported by a prefill engine": (totals.prefill_turns, "The hook has to be on every prefill engine."),
-        "Reported by a decode engine": (totals.decode_turns, "The hook has to be on every decode engine."),
         "Reported by the proxy": (
             totals.attempt_turns,
             "They did not pass a proxy with the hook (turnscope run, or the middleware): warm-up requests, for one.",
@@ -183,10 +186,13 @@ def coverage(totals: Totals, counts: Counts) -> pd.DataFrame:
             "Not enough evidence: it takes all three hooks.",
         ),
     }
+    rows = [(what, turns, totals.turns, why, "") for what, (turns, why) in measured.items()]
+    decode = "The hook has to be on every decode engine."
+    rows.insert(1, ("Reported by a decode engine", totals.decode_turns, came, decode, before if early else ""))
     return pd.DataFrame(
         [
-            (what, text.part(turns, totals.turns), why if turns < totals.turns else "Nothing is missing.")
-            for what, (turns, why) in measured.items()
+            (what, text.part(turns, whole), (why if turns < whole else "Nothing is missing.") + note)
+            for what, turns, whole, why, note in rows
         ],
         columns=["What", "Turns that have it", "Why the others lack it"],
         dtype="str",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from turnscope.measures.verdict import Verdict, judge, largest, working_ns
@@ -45,6 +46,8 @@ class Advice(NamedTuple):
     actions: tuple[Action, ...]
     page: str
     """Where it begins: one of ``views``."""
+    filters: Mapping[str, str] = MappingProxyType({})
+    """What that page is to be narrowed to or ordered by: its query parameters."""
 
 
 def _most(figures: Figures) -> str:
@@ -97,6 +100,7 @@ ADVICE: Final[dict[Verdict, Advice]] = {
             Action(_APP, "Where the client itself broke off (cancelled), see whether that was meant."),
         ),
         "sessions",
+        {"sessions_check": "Not answered"},
     ),
     Verdict.NOTHING_TIMED: Advice(
         "No time was measured",
@@ -154,6 +158,7 @@ ADVICE: Final[dict[Verdict, Advice]] = {
             ),
         ),
         "sessions",
+        {"sessions_sort": "Largest share of reading prompts"},
     ),
     Verdict.READING_PROMPTS: Advice(
         "Reading prompts takes the time",
@@ -173,6 +178,7 @@ ADVICE: Final[dict[Verdict, Advice]] = {
             Action(_SERVING, "Add servers that write answers, or faster ones (decode engines)."),
         ),
         "sessions",
+        {"sessions_sort": "Largest share of writing answers"},
     ),
     Verdict.LARGEST_UNKNOWN: Advice(
         "The largest part is unknown",
@@ -191,6 +197,7 @@ class Step(NamedTuple):
     why: str
     actions: tuple[Action, ...]
     page: str
+    filters: Mapping[str, str]
 
 
 def plan(figures: Figures, worst: SessionSummary | None = None) -> list[Step]:
@@ -206,7 +213,7 @@ _ENGINES: Final = 4
 
 def _step(verdict: Verdict, figures: Figures, worst: SessionSummary | None, *, after_doubt: bool) -> Step:
     said = ADVICE[verdict]
-    step = Step(said.title, said.why(figures), said.actions, said.page)
+    step = Step(said.title, said.why(figures), said.actions, said.page, said.filters)
     if verdict is _DOUBT and worst is not None and worst.engines:
         engines = text.listed(worst.engines, _ENGINES)
         return step._replace(why=f"{step.why} The worst session was served by {engines}.")

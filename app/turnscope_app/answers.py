@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from turnscope.measures.verdict import Reuse, largest, reuse, separated, working_ns
-from turnscope.model import Figures, SessionSummary
+from turnscope.model import Figures, SessionSummary, plural
 from turnscope.semconv import Part
 from turnscope_app import text, words
 
@@ -83,19 +83,27 @@ def repeated(figures: Figures) -> str:
     if not tokens:
         return f"**No input was read twice** where it could be judged ({_judged(figures)})."
     return (
-        f"**{_much(tokens, figures)} read again** although it had been read before ({tokens:,} tokens, recomputed). "
+        f"**{_much(figures)} read again** although it had been read before ({tokens:,} tokens, recomputed). "
         f"{_cost(figures)}"
     )
 
 
-def _much(tokens: int, figures: Figures) -> str:
+def _much(figures: Figures) -> str:
     """Of the input, up to a verb. Turns that could not be judged may have read more of it again."""
-    if not figures.prompt_tokens:
-        return "Some of the input was"
+    return f"{read_again(figures) or 'Some'} of the input was"
+
+
+def read_again(figures: Figures) -> str | None:
+    """Share of the input that was read again: a lower end where turns could not be judged; None where it is unknown."""
+    tokens, whole = figures.recomputed_tokens, figures.prompt_tokens
+    if tokens is None or not whole:
+        return None
     if not figures.unjudged_turns:
-        return f"{text.capitalised(text.share(tokens, figures.prompt_tokens))} of the input was"
-    least = 100 * tokens // figures.prompt_tokens
-    return f"At least {least} % of the input was" if least else "Some of the input was"
+        return text.capitalised(text.share(tokens, whole))
+    least = 100 * tokens // whole
+    if least:
+        return f"At least {least} %"
+    return "Some" if tokens else None
 
 
 def _cost(figures: Figures) -> str:
@@ -105,12 +113,22 @@ def _cost(figures: Figures) -> str:
         return "What that cost is unknown: no engine was measured often enough."
     if not took:
         return "That made no session longer: something else took longer meanwhile."
-    said = f"That took {text.share(took, working_ns(figures))} of {AT_WORK}"
+    what = f"Of these, the {_timed(figures)} took" if _partly(figures) else "That took"
+    said = f"{what} {text.share(took, working_ns(figures))} of {AT_WORK}"
     if figures.fetched_ns is None:
         return f"{said}; how much of it fetching would have saved is unknown."
     if not figures.fetched_ns:
         return f"{said}, and fetching it back would have taken no less."
     return f"{said}, and fetching it back would have saved {text.share(figures.fetched_ns, took)} of that."
+
+
+def _partly(figures: Figures) -> bool:
+    """Only some of the tokens that were read again are known to have taken a time."""
+    return 0 < figures.judged_tokens < (figures.recomputed_tokens or 0)
+
+
+def _timed(figures: Figures) -> str:
+    return f"{plural(figures.judged_tokens, 'token')} whose time is known"
 
 
 def ceiling(figures: Figures) -> str:
@@ -126,8 +144,9 @@ def ceiling(figures: Figures) -> str:
         if figures.user_wait_ns >= _MUCH * figures.wall_ns and figures.fetched_ns
         else ""
     )
+    what = f"the {_timed(figures)}" if _partly(figures) else "all of that"
     return (
-        f"**Fetching all of that back would save {best} of {AT_WORK}** ({interval}): "
+        f"**Fetching {what} back would save {best} of {AT_WORK}** ({interval}): "
         f"{text.about(figures.fetched_ns or 0)} in all{all_time}{basis}."
     )
 

@@ -10,15 +10,15 @@ from turnscope_app import text
 CLAUSES: Final[dict[str, str]] = {
     Reason.NO_SESSION_ID: "its request named no session",
     Reason.REJECTED_BY_FRONTEND: "the engine's front door refused the request",
-    Reason.NO_HANDLE_FROM_DECODE: "the answer before it had come without a claim ticket (handle)",
+    Reason.NO_HANDLE_FROM_DECODE: "the answer before it had come without a handle",
     Reason.FEATURE_OFF_PREFILL: "fetching back is switched off on the prefill engine",
     Reason.FEATURE_OFF_DECODE: "keeping memory for the next turn is switched off on the decode engine",
-    Reason.PROXY_ENTRY_EXPIRED: "the pause before it was longer than the proxy keeps a claim ticket (handle)",
-    Reason.HANDLE_NOT_GIVEN: "the proxy did not pass its claim ticket (handle) on",
-    Reason.DECLINED_EXPIRED: "its claim ticket (handle) had expired, or was about to",
+    Reason.PROXY_ENTRY_EXPIRED: "the pause before it was longer than the proxy keeps a handle",
+    Reason.HANDLE_NOT_GIVEN: "the proxy did not pass its handle on",
+    Reason.DECLINED_EXPIRED: "its handle had expired, or was about to",
     Reason.BELOW_THRESHOLD: "there was too little to fetch to be worth it (kv_recompute_threshold)",
-    Reason.HANDLE_CONSUMED_BY_RETRY: "an earlier attempt of it had used up the claim ticket (handle)",
-    Reason.HANDLE_TAKEN_BY_SIBLING: "a turn beside it had taken the claim ticket (handle)",
+    Reason.HANDLE_CONSUMED_BY_RETRY: "an earlier attempt of it had used up the handle",
+    Reason.HANDLE_TAKEN_BY_SIBLING: "a turn beside it had taken the handle",
     Reason.PREVIOUS_TURN_ABORTED: "the turn before it did not finish and left nothing to fetch",
     Reason.STOPPED_BY_STRING: "the answer before it ended at a stop string, after which the engine keeps nothing",
     Reason.HOLDER_LOST: "the decode worker that held its memory was gone",
@@ -55,8 +55,8 @@ def because(turn: dict[str, Any], before: Before | None = None) -> str:
         error = turn["late_by_error_ns"]
         about = f" (give or take {text.duration(error)})" if error else ""
         if late >= 0:
-            return f"its claim ticket (handle) had expired {text.duration(late)} before{about}"
-        return f"its claim ticket (handle) was to expire within {text.duration(-late)}{about}"
+            return f"its handle had expired {text.duration(late)} before{about}"
+        return f"its handle was to expire within {text.duration(-late)}{about}"
     if turn["reason"] == Reason.PREFIX_DIVERGED and turn["diverged_role"] is not None:
         where = "the messages" if turn["diverged_message"] is None else f"message {turn['diverged_message']}"
         return f"its history was not that of the turn before any more, from {where} on (the client changed it)"

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from turnscope.measures import ceiling_sentence, verdict
 from turnscope.model import Figures, SessionSummary
 from turnscope.semconv import Part
-from turnscope.store.totals import Totals
 from turnscope_app import answers, text, words
 
 _REUSED: Final = (
@@ -41,24 +40,19 @@ class Change(NamedTuple):
     """None: neither is."""
 
 
-def store(totals: Totals, sessions: int) -> list[Card]:
-    """The figures of the whole store, which has so many sessions."""
+def all_sessions(figures: Figures, unattributed_turns: int) -> list[Card]:
+    """The figures of all sessions; so many turns are in none of them."""
+    apart = f" {text.turns(unattributed_turns)} without a session id stand apart, below." if unattributed_turns else ""
     return [
-        Card("Sessions", text.count(sessions), "Conversations or agent runs with an id."),
-        Card(
-            "Turns",
-            text.count(totals.turns),
-            "Model calls, as the client sees them: "
-            f"{text.count(totals.turns - totals.unattributed_turns)} in sessions, "
-            f"{text.count(totals.unattributed_turns)} without a session id.",
-        ),
+        Card("Sessions", text.count(figures.sessions), "Conversations or agent runs with an id."),
+        Card("Turns", text.count(figures.turns), f"Model calls of these, as the client sees them.{apart}"),
         Card(
             "Prompt tokens reused",
-            text.share(totals.reused_tokens, totals.source_tokens),
-            f"{_REUSED}{_measured(totals.source_turns, totals.turns)}",
+            text.share(figures.reused_tokens, figures.source_tokens),
+            f"{_REUSED} Of the turns that told where their prompt came from.",
         ),
-        _fetched(totals.fetched_tokens, totals.fetched_bytes),
-        Card("Possibly wrong answers", text.count(totals.suspicious_turns), _WRONG),
+        _fetched(figures.fetched_tokens, figures.fetched_bytes),
+        Card("Possibly wrong answers", text.count(figures.suspicious_turns), _WRONG),
     ]
 
 
@@ -98,9 +92,9 @@ def reuse(figures: Figures) -> list[Card]:
         ),
         Card(
             "Input read again",
-            text.share(figures.recomputed_tokens, figures.prompt_tokens),
+            answers.read_again(figures) or words.NOT_MEASURED,
             "Share of prompt tokens that had been computed in the same session before and were computed again "
-            "(recomputed).",
+            f"(recomputed). Known for {figures.turns - figures.unjudged_turns:,} of {text.turns(figures.turns)}.",
         ),
         Card(
             "Could be saved, about",

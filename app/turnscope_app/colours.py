@@ -14,6 +14,7 @@ VIOLET: Final = "#8d6bc9"
 AMBER: Final = "#bd8210"
 RED: Final = "#df5a3c"
 BROWN: Final = "#a8733a"
+PINK: Final = "#c2579a"
 GREY: Final = "#7d848c"
 SLATE: Final = "#6b7280"
 
@@ -39,8 +40,8 @@ FATES: Final = {
     Fate.READ: TEAL,
     Fate.NOTIFIED: BLUE,
     Fate.HELD: AMBER,
-    Fate.NOT_CONTINUED: GREY,
-    Fate.NO_SESSION: GREY,
+    Fate.NOT_CONTINUED: PINK,
+    Fate.NO_SESSION: PINK,
     Fate.TOO_LATE: RED,
     Fate.NOT_ASKED: VIOLET,
 }

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from turnscope.semconv import Part
-from turnscope_app import text, words
+from turnscope_app import colours, text, words
 
 Row = dict[str, Any]
 
@@ -21,6 +21,7 @@ class Kind(StrEnum):
     LIST = "list of text"
     COUNT = "count"
     NUMBER = "number without a unit"
+    AMOUNT = "amount, which may be small"
     TOKENS = "tokens"
     BYTES = "bytes"
     MS = "milliseconds"
@@ -50,6 +51,8 @@ class Column(NamedTuple):
     """Pixels, where neither the heading nor the values say it."""
     vocabulary: Mapping[str, words.Word] = {}
     value: Callable[[Row], Any] | None = None
+    colour: str | None = None
+    """Of a bar, where what it is of has one."""
     absent: str = words.NOT_MEASURED
     """What a turn's figure says when there is none."""
 
@@ -67,7 +70,7 @@ class Column(NamedTuple):
     def pixels(self) -> int | None:
         """Its width; None lets the table choose. A bar is as wide as it is given: as its heading."""
         if self.width is None and self.kind is Kind.SHARE:
-            return max(_BAR, 30 + 7 * len(self.heading))
+            return max(_BAR, 46 + 7 * len(self.heading))
         return self.width
 
     def of(self, row: Row) -> Any:
@@ -134,12 +137,12 @@ def _names(field: str) -> Callable[[Row], list[str]]:
 
 
 def _most(row: Row) -> str | None:
-    """The part that most of its working time was spent on, and its share of all its time."""
+    """The part that most of its working time was spent on, and its share of that."""
     if row.get("too_large"):
         return None
     parts = {part: row.get(f"{part}_ns") or 0 for part in words.PARTS if part != Part.USER_WAIT}
     part = max(parts, key=lambda name: parts[name])
-    return f"{words.PARTS[part].plain}, {text.share(parts[part], row['wall_ns'])}" if parts[part] else None
+    return f"{words.PARTS[part].plain}, {text.share(parts[part], sum(parts.values()))}" if parts[part] else None
 
 
 _PARTS: Final = tuple(
@@ -149,6 +152,7 @@ _PARTS: Final = tuple(
         f"{word.story} Share of session time ({word.term}).",
         Kind.SHARE,
         value=_of_wall(f"{part}_ns"),
+        colour=colours.PARTS[Part(part)],
     )
     for part, word in words.PARTS.items()
 )
@@ -183,7 +187,7 @@ SESSIONS: Final = (
     Column(
         "most",
         "Most of its work",
-        "What most of its time was spent on, waits for a person left out, and the share of all its time.",
+        "What most of its time was spent on, waits for a person left out, and the share of its time without them.",
         width=210,
         value=_most,
     ),

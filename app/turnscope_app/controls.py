@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -11,7 +11,7 @@ from typing import Final, Literal
 import pyarrow as pa
 import streamlit as st
 
-from turnscope_app import advice, data, exports, words
+from turnscope_app import advice, data, exports, periods, text, words
 
 DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
 """Set by ``turnscope demo``: what its data are, in a sentence."""
@@ -105,11 +105,26 @@ def choice(
     )
 
 
+def period_asked(page: str) -> None:
+    """Before the choice of a period: say so where the address asks for one that there is not, also under the
+    name that a person would write by hand."""
+    not_there("period", st.query_params.get(f"{page}_period", st.query_params.get("period")), periods.NAMES)
+
+
 def demo_notice() -> None:
     """That these data are a demonstration's, where they are."""
     said = os.environ.get(DEMO_VARIABLE)
     if said:
         st.info(f"**Demo data.** {said}", icon=":material/science:")
+
+
+def not_there(noun: str, asked: str | None, known: Iterable[str]) -> None:
+    """Say so where the address asks for something that there is not: the page then shows what it shows without."""
+    if asked is not None and asked not in known:
+        st.warning(
+            f"There is no {noun} {text.escaped(text.harmless(asked))}: this address asks for it.",
+            icon=":material/link_off:",
+        )
 
 
 def not_this() -> None:

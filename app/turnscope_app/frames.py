@@ -30,6 +30,8 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
         return pd.Series(values, dtype="Int64")
     if kind in _PER_UNIT:
         return pd.Series([None if v is None else _rounded(v / _PER_UNIT[kind]) for v in values], dtype="Float64")
+    if kind is Kind.AMOUNT:
+        return pd.Series([None if v is None else _rounded(v) for v in values], dtype="Float64")
     if kind in (Kind.SHARE, Kind.NUMBER):
         return pd.Series(values, dtype="Float64")
     if kind is Kind.TIME:
@@ -44,8 +46,8 @@ def _series(values: list[Any], column: Column) -> pd.Series[Any] | list[Any]:
 
 
 def _rounded(number: float) -> float:
-    """With one decimal where it says something: 0.4, 12.5, 1720."""
-    return round(number) if abs(number) >= 100 else round(number, 1)
+    """With three digits that say something: 0.0042, 12.5, 1720. Only nothing is 0."""
+    return float(f"{number:.3g}") if abs(number) < 100 else round(number)
 
 
 def sessions(table: pa.Table, shown: Iterable[Column] = columns.SESSIONS) -> pd.DataFrame:

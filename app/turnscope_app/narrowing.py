@@ -34,6 +34,7 @@ def bar(store: data.Store, totals: Totals, *, page: str) -> Narrowed:
     if totals.first_ns is not None and totals.last_ns is not None:
         first_ns, last_ns = totals.first_ns, totals.last_ns
     names = data.names(store)
+    controls.period_asked(page)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         period = st.selectbox(
             "Period",

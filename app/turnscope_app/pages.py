@@ -50,6 +50,12 @@ def session_link(session_id: str | None) -> dict[str, str]:
     return {UNATTRIBUTED: "1"} if session_id is None else {ID: session_id}
 
 
+def same_period(page: str, period: str, application: str | None) -> dict[str, str]:
+    """The query parameters of ``page`` that narrow it as the home page is narrowed."""
+    named = "applications" if page == "sessions" else "application"
+    return {f"{page}_period": period, **({f"{page}_{named}": application} if application else {})}
+
+
 def turn_link(session_id: str | None, turn_index: int | None) -> dict[str, str]:
     """The same for one turn of it, where its number is known."""
     turn = {} if turn_index is None else {TURN: str(turn_index)}

@@ -205,24 +205,19 @@ FATES: Final = (
         "token_seconds",
         "Token-seconds",
         "Tokens kept, times the seconds for which they were.",
-        Kind.COUNT,
-        value=lambda row: _whole(row["token_seconds"]),
+        Kind.AMOUNT,
     ),
     Column(
         "byte_seconds",
         "Gigabyte-seconds",
         "The same in memory: 10^9 bytes for a second.",
-        Kind.COUNT,
-        value=lambda row: _whole(row["byte_seconds"], 1e9),
+        Kind.AMOUNT,
+        value=lambda row: None if row["byte_seconds"] is None else row["byte_seconds"] / 1e9,
     ),
     Column("tokens", "Kept", "All together.", Kind.TOKENS),
     Column("bytes", "Kept", "All together.", Kind.BYTES),
     Column("held_median_ns", "Kept for, median", "By the decode engine's own clock.", Kind.SECONDS),
 )
-
-
-def _whole(value: float | None, divisor: float = 1.0) -> int | None:
-    return None if value is None else round(value / divisor)
 
 
 _USED: Final = frozenset({Fate.READ, Fate.NOTIFIED})

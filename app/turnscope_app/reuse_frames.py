@@ -7,6 +7,7 @@ from typing import Final
 import pandas as pd
 import pyarrow as pa
 
+from turnscope.model import plural
 from turnscope.semconv import NO_OBSTACLE, Path
 from turnscope_app import colours, period_charts, text, words
 from turnscope_app.cards import Card
@@ -208,6 +209,17 @@ def losses(balance: Row) -> list[Card]:
 
 def _of(some: int | None, whole: int) -> str:
     return words.NOT_MEASURED if some is None or not whole else f"{some:,} of {whole:,}"
+
+
+def not_judged(balance: Row) -> str | None:
+    """How many fetches are neither of those that saved time nor of those that cost some; None where there are none."""
+    rest = balance["fetches"] - balance["judged"]
+    if rest <= 0:
+        return None
+    return (
+        f"Of {plural(balance['fetches'], 'fetch', 'fetches')}, {balance['judged']:,} could be judged. For the other "
+        f"{rest:,} it is not measured whether they saved time: their engine was timed too seldom."
+    )
 
 
 _ENGINE: Final = Column(

@@ -80,10 +80,13 @@ def _config(column: Column, *, pinned: bool) -> Any:
         Kind.NUMBER: lambda: st.column_config.NumberColumn(**common, format="%.2f"),
         Kind.TOKENS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.BYTES: lambda: st.column_config.NumberColumn(**common, format="bytes"),
+        Kind.AMOUNT: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.MS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.SECONDS: lambda: st.column_config.NumberColumn(**common, format="localized"),
         Kind.TIME: lambda: st.column_config.DatetimeColumn(**common, format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
-        Kind.SHARE: lambda: st.column_config.ProgressColumn(**common, format="%.0f %%", min_value=0, max_value=100),
+        Kind.SHARE: lambda: st.column_config.ProgressColumn(
+            **common, format="%.0f %%", min_value=0, max_value=100, color=column.colour
+        ),
     }
     return made.get(column.kind, lambda: st.column_config.TextColumn(**common))()
 

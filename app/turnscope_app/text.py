@@ -187,6 +187,15 @@ def escaped(text: str) -> str:
 _TO_EXPLORER: Final = re.compile(rf"<{re.escape(EXPLORER)}(/[^>]*)>")
 
 
+def runbook_list(books: Mapping[str, str]) -> str:
+    """A line an alert, linked to its runbook: what it says first."""
+    lines = []
+    for name, book in books.items():
+        first = next(part for part in book.split("\n\n")[1:] if not part.startswith("#"))
+        lines.append(f"- [{name}](/runbooks?runbooks_file={name}.md): {' '.join(first.split())}")
+    return "\n".join(lines)
+
+
 def runbook(markdown: str) -> str:
     """A shipped runbook with its links to the explorer as links within this one. Its commands are not
     coloured: some words would be too faint to be read by everybody."""

@@ -21,7 +21,7 @@ _FATES: Final = {words.FATES[fate].plain: colour for fate, colour in colours.FAT
     _OTHER_FATE: colours.SLATE
 }
 _PARTS: Final = {words.PARTS[part].plain: colour for part, colour in colours.PARTS.items()}
-_NUMBERED: Final = 40
+_NUMBERED: Final = 60
 """Wider than one in so many, a turn's bar has its number on it."""
 
 

@@ -76,10 +76,10 @@ REASONS: Final[dict[str, Word]] = {
         "The engine's front door refused the request, so no cache was looked at. See the status code at the proxy.",
     ),
     Reason.NO_HANDLE_FROM_DECODE: Word(
-        "Answer brought no claim ticket",
+        "Answer brought no handle",
         "no handle from decode",
-        "The previous answer came without the claim ticket (handle) for its kept memory, so the next turn could not "
-        "ask for it. Streamed answers lack it in current vLLM.",
+        "The previous answer came without a handle: what a next turn asks for the memory by that was kept for it. "
+        "Streamed answers lack it in current vLLM.",
     ),
     Reason.FEATURE_OFF_PREFILL: Word(
         "Switched off on prefill",
@@ -92,12 +92,12 @@ REASONS: Final[dict[str, Word]] = {
         "Keeping blocks for the next turn is not enabled on the decode engine: set bidirectional_kv_xfer there.",
     ),
     Reason.PROXY_ENTRY_EXPIRED: Word(
-        "Proxy forgot the ticket",
+        "Proxy forgot the handle",
         "proxy entry expired",
         "The pause between turns was longer than the proxy keeps a handle, so it had none to give.",
     ),
     Reason.HANDLE_NOT_GIVEN: Word(
-        "Proxy did not pass the ticket on",
+        "Proxy did not pass the handle on",
         "handle not given",
         "The proxy had seen a handle for this session and did not put it into the request.",
     ),
@@ -105,7 +105,8 @@ REASONS: Final[dict[str, Word]] = {
         "Too late, declined",
         "declined expired",
         "The decode worker's hold was about to end or had ended, so the prefill engine declined to read it. "
-        "Longer pauses need a longer decoder_kv_blocks_ttl.",
+        "Let the proxy forget a handle 5 s before decoder_kv_blocks_ttl. To reach longer pauses, raise "
+        "decoder_kv_blocks_ttl first and the proxy's limit with it.",
     ),
     Reason.BELOW_THRESHOLD: Word(
         "Too little to be worth it",
@@ -181,13 +182,15 @@ SUSPICIONS: Final[dict[str, Word]] = {
         "Memory was read after the decode worker had given it back: it may already have been of another text.",
     ),
     Suspicion.STALE_HANDLE: Word(
-        "Old claim ticket", "stale handle", "The claim ticket (handle) was used after its memory was let go."
+        "Old handle",
+        "stale handle",
+        "The handle, by which a turn asks for memory that was kept for it, was used after that memory was let go.",
     ),
     Suspicion.DUPLICATE_HANDLE: Word(
-        "Claim ticket used twice",
+        "Handle used twice",
         "duplicate handle",
-        "The same claim ticket (handle) was given to more than one request; the later one may have read memory that "
-        "was let go.",
+        "The same handle, by which a turn asks for memory that was kept for it, was given to more than one request; "
+        "the later one may have read memory that was let go.",
     ),
     Suspicion.ANSWERED_AFTER_FAILED_LOAD: Word(
         "Answered after a failed load",

@@ -91,6 +91,25 @@ def test_what_reading_twice_cost_is_said_as_far_as_it_is_known(
     assert told.endswith(said)
 
 
+def test_what_is_only_partly_timed_says_of_how_many_tokens_it_speaks() -> None:
+    partly = figures(
+        recomputed_tokens=13_330, judged_tokens=4_850, prompt_tokens=100_000, free_ns=20 * S, fetched_ns=10 * S
+    )
+    assert "(13,330 tokens, recomputed). Of these, the 4,850 tokens whose time is known took 20 %" in answers.repeated(
+        partly
+    )
+    sentence = answers.ceiling(figures(judged_tokens=8, recomputed_tokens=9, fetched_ns=S, fetched_high_ns=S))
+    assert sentence.startswith("**Fetching the 8 tokens whose time is known back would save")
+
+
+@pytest.mark.parametrize(("unjudged", "said"), [(0, "12 %"), (1, "At least 11 %")])
+def test_what_was_read_again_is_one_number_in_the_sentence_and_on_its_card(unjudged: int, said: str) -> None:
+    known = figures(recomputed_tokens=118, prompt_tokens=1_000, unjudged_turns=unjudged)
+    card = next(card for card in cards.reuse(known) if card.label == "Input read again")
+    assert card.value == said
+    assert answers.repeated(known).startswith(f"**{said} of the input was read again**")
+
+
 def test_no_combination_of_what_is_known_reads_like_a_form() -> None:
     for turns, tokens, prompt, free, fetched, judged, unjudged in itertools.product(
         (0, 40), (None, 0, 9), (None, 100, 5_000), (None, 0, 20 * S), (None, 0, 10 * S), (0, 39), (0, 1)

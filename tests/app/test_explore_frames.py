@@ -11,13 +11,16 @@ import pyarrow as pa
 import pytest
 
 from tests.app import sample
+from tests.measures.test_verdict import figures
 from tests.store.rows import NOON, SECOND, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
+from turnscope.semconv import Part
 from turnscope.store import StoreReader
 from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import read
-from turnscope_app import about_frames, cards, charts, columns, fields, frames, stories, words
+from turnscope_app import about_frames, cards, charts, colours, columns, fields, frames, stories, words
+from turnscope_app.columns import Column, Kind
 
 MS = 1_000_000
 
@@ -216,6 +219,52 @@ def test_coverage_says_why_turns_lack_a_measurement_only_where_some_do() -> None
     assert everything == ["4\N{NO-BREAK SPACE}(100\N{NO-BREAK SPACE}%)", "Nothing is missing."]
 
 
+def test_turns_that_never_came_to_a_decode_engine_are_not_held_against_its_hook(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        turn(1, has_decode=True),
+        turn(2, has_decode=True),
+        turn(3, has_decode=False, status="error", stage="prefill"),
+    )
+    reader = StoreReader(str(tmp_path))
+    totals = reader.totals()
+    reader.close()
+    row = about_frames.coverage(totals, Counts()).set_index("What").loc["Reported by a decode engine"]
+    assert row.tolist() == [
+        "2\N{NO-BREAK SPACE}(100\N{NO-BREAK SPACE}%)",
+        "Nothing is missing. 1 turn ended before one was reached, and is not counted here.",
+    ]
+    lacking = about_frames.coverage(Totals(turns=3, decode_turns=1, undecoded_turns=1), Counts()).set_index("What")
+    assert lacking.loc["Reported by a decode engine"].iloc[1].startswith("The hook has to be")
+
+
+def test_a_bar_has_the_colour_of_its_part_and_room_for_its_whole_heading() -> None:
+    reading = next(column for column in columns.SESSIONS if column.label == "Reading the prompt")
+    assert reading.colour == colours.PARTS[Part.INPUT_PROCESSING]
+    assert (reading.pixels or 0) >= 7 * len(reading.label) + 40
+
+
+def test_most_of_a_sessions_work_is_a_share_of_its_work() -> None:
+    most = next(column for column in columns.SESSIONS if column.key == "most")
+    waited = {
+        "wall_ns": 40 * SECOND,
+        "user_wait_ns": 39 * SECOND,
+        "generation_ns": SECOND * 3 // 4,
+        "unknown_ns": SECOND // 4,
+    }
+    assert most.of(waited) == "Writing the answer, 75 %"
+
+
+def test_small_times_and_amounts_are_not_rounded_to_nothing() -> None:
+    shown = (Column("took_ns", "Took", "", Kind.SECONDS), Column("cost", "Cost", "", Kind.AMOUNT))
+    rows = [
+        {"took_ns": ns, "cost": cost} for ns, cost in ((117_000_000, 0.42), (4_200_000, 0.0123), (1_720_400_000_000, 0))
+    ]
+    frame = frames.of(rows, shown)
+    assert frame["took"].tolist() == [0.117, 0.0042, 1720]
+    assert frame["cost"].tolist() == [0.42, 0.0123, 0]
+
+
 def test_coverage_of_an_empty_store_has_no_shares() -> None:
     assert set(about_frames.coverage(Totals(), Counts())["Turns that have it"]) == {"0"}
 
@@ -246,10 +295,10 @@ def test_a_session_of_which_nothing_was_measured_has_no_figures_made_up(tmp_path
     }
 
 
-def test_the_cards_count_turns_without_a_session_apart(reader: StoreReader) -> None:
-    found = {card.label: card for card in cards.store(reader.totals(), 8)}
-    assert (found["Sessions"].value, found["Turns"].value) == ("8", "33")
-    assert found["Turns"].help.endswith("31 in sessions, 2 without a session id.")
+def test_the_cards_count_turns_without_a_session_apart() -> None:
+    found = {card.label: card for card in cards.all_sessions(figures(sessions=8, turns=31), 2)}
+    assert (found["Sessions"].value, found["Turns"].value) == ("8", "31")
+    assert found["Turns"].help.endswith(" 2 turns without a session id stand apart, below.")
 
 
 # --- charts ---------------------------------------------------------------------------------------

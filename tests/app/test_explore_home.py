@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -128,6 +129,21 @@ def test_the_engines_of_doubtful_answers_are_named_and_reuse_waits_for_their_exp
     assert "First finish step 1" in text
     assert "1 turn got **no answer**: failed, cancelled or stuck.  \n:blue-badge[" in text
     assert "2 tasks **failed**.  \n:violet-badge[for the application's team] Open one" in text
+
+
+def test_turns_without_an_answer_come_before_slowness_and_the_step_opens_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = [session(number, 0) for number in range(1, 9)] + [session(9, 0, failed_turns=1)]
+    store = filled(tmp_path, *failing)
+    at = opened("home", store, monkeypatch, home_application="shop 1")
+    told = said(at)
+    assert told.index("**1. Turns are not answered.**") < told.index("**2. Tools are where the time goes.**")
+    narrowed = {"sessions_period": ["All"], "sessions_applications": ["shop 1"], "sessions_check": ["Not answered"]}
+    first = next(link.proto for link in at.get("page_link") if link.proto.label == "Begin there")
+    assert (first.page, parse_qs(first.query_string)) == ("sessions", narrowed)
+    opened_by_it = opened("sessions", store, monkeypatch, **{key: one for key, [one] in narrowed.items()})
+    assert "1 session." in said(opened_by_it)
 
 
 def test_sessions_without_an_application_are_accounted_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

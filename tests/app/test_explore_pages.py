@@ -62,8 +62,8 @@ def test_the_list_shows_every_session_and_the_totals(store: Path, monkeypatch: p
     assert list(frame["session"])[:2] == ["slow-reader", "cancelled-mid-answer"]
     assert {m.label: m.value for m in at.metric} == {
         "Sessions": "8",
-        "Turns": "33",
-        "Prompt tokens reused": "49 %",
+        "Turns": "31",
+        "Prompt tokens reused": "50 %",
         "Tokens fetched back": "8,961",
         "Possibly wrong answers": "2",
     }
@@ -267,5 +267,19 @@ def test_without_an_alert_the_runbooks_are_there_to_choose_from(
 ) -> None:
     at = opened("runbooks", tmp_path / "none", monkeypatch)
     assert not at.exception
-    assert {f"{alert.name}.md" for alert in alerts()} == set(at.selectbox[0].options)
+    assert {alert.name for alert in alerts()} == set(at.selectbox[0].options)
     assert "Choose the alert that fired" in said(at)
+    listed = at.markdown[-1].value
+    assert all(f"[{alert.name}](/runbooks?runbooks_file={alert.name}.md): " in listed for alert in alerts())
+
+
+def test_a_runbook_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = opened("runbooks", tmp_path / "none", monkeypatch, runbooks_file="TurnscopeBogus*.md")
+    assert "There is no runbook TurnscopeBogus\\*" in at.warning[0].value
+    assert at.selectbox[0].value is None
+
+
+def test_a_period_that_is_not_there_is_said_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for view in ("home", "sessions", "reuse"):
+        at = opened(view, store, monkeypatch, **{f"{view}_period": "bogus"})
+        assert any("no period bogus" in warning.value for warning in at.warning), view

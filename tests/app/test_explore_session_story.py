@@ -41,13 +41,13 @@ def test_every_reason_that_stands_in_the_way_has_a_clause_and_no_other_has() -> 
     [
         (
             {"reason": "declined_expired", "late_by_ns": 12 * SECOND},
-            "its claim ticket (handle) had expired 12.00 s before",
+            "its handle had expired 12.00 s before",
         ),
         (
             {"reason": "declined_expired", "late_by_ns": -3 * SECOND, "late_by_error_ns": 5 * MS},
-            "its claim ticket (handle) was to expire within 3.00 s (give or take 5.0 ms)",
+            "its handle was to expire within 3.00 s (give or take 5.0 ms)",
         ),
-        ({"reason": "declined_expired"}, "its claim ticket (handle) had expired, or was about to"),
+        ({"reason": "declined_expired"}, "its handle had expired, or was about to"),
         (
             {"reason": "prefix_diverged", "diverged_role": "user", "diverged_message": 3},
             "its history was not that of the turn before any more, from message 3 on (the client changed it)",
@@ -65,7 +65,7 @@ def test_the_story_tells_what_mattered_in_order_of_time(tmp_path: Path) -> None:
     assert story(whole(tmp_path, agent_session.desk_agent(), "desk-agent")) == [
         "Turn 2 fetched 9,000 tokens back in 72 ms, which saved about 420 ms.",
         "Between turn 2 and turn 3 it waited for tools for 41.20 s.",
-        "Turn 3 read 18,204 tokens again (recomputed) because its claim ticket (handle) had expired 12.00 s before; "
+        "Turn 3 read 18,204 tokens again (recomputed) because its handle had expired 12.00 s before; "
         "fetching would have saved about 860 ms (600 ms to 1.1 s).",
         "Turn 4 fetched 18,000 tokens back in 140 ms, which saved about 850 ms.",
         "Turn 6 may have a wrong answer (643 tokens): reused memory of other text (kv mismatch).",
@@ -81,9 +81,7 @@ def test_many_turns_with_one_obstacle_are_told_together_and_lead_to_the_costlies
         "Turns 50",
     ]
     assert (lines[1].turn, more) == (200, 0)
-    assert (
-        "read 22,000 tokens again (recomputed) because each time its claim ticket (handle) had expired" in lines[1].said
-    )
+    assert "read 22,000 tokens again (recomputed) because each time its handle had expired" in lines[1].said
 
 
 def test_a_story_is_short_and_says_how_much_more_there_is(tmp_path: Path) -> None:
@@ -106,7 +104,7 @@ def test_what_computing_cost_is_not_made_up(tmp_path: Path) -> None:
         turn(3, session_id="desk-agent", reason="no_handle_from_decode", computed_tokens=400),
     ]
     said = story(whole(tmp_path, rows, "desk-agent"))
-    cause = "the proxy did not pass its claim ticket (handle) on"
+    cause = "the proxy did not pass its handle on"
     assert f"Turn 2 read 900 tokens again (recomputed) because {cause}; what that cost is not known." in said
     assert any(line.endswith("how many of them once more is not known.") for line in said)
 

@@ -51,10 +51,12 @@ def test_every_fate_names_the_holds_outcome_in_metrics_and_traces() -> None:
         assert word.value == fate or (word.value == HoldOutcome.TTL and fate not in set(HoldOutcome))
 
 
-def test_no_plain_word_is_an_engines_own_word() -> None:
+def test_no_plain_word_is_an_engines_own_word_but_a_handle_that_is_explained() -> None:
     tables = (words.PATHS, words.REASONS, words.SUSPICIONS, words.FATES, words.SOURCES, words.PARTS, words.INPUT)
     plain = [word.plain.lower().split() for table in tables for word in table.values()]
-    assert not {"kv", "blocks", "block", "hold", "handle", "cache", "inferred"} & set(itertools.chain(*plain))
+    assert not {"kv", "blocks", "block", "hold", "cache", "inferred"} & set(itertools.chain(*plain))
+    no_handle = words.REASONS[Reason.NO_HANDLE_FROM_DECODE]
+    assert "what a next turn asks for the memory by" in no_handle.story
 
 
 def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:

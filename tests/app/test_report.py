@@ -64,7 +64,7 @@ def test_it_tells_the_same_story_as_the_page(page: Page) -> None:
     for sentence in (
         "It took 1 min 10 s: 69 % of the time it waited for tools",
         "Reuse would make it about 860 ms shorter",
-        "Turn 3 read 18,204 tokens again (recomputed) because its claim ticket (handle) had expired 12.00 s before",
+        "Turn 3 read 18,204 tokens again (recomputed) because its handle had expired 12.00 s before",
         "Answers that may be wrong: 1",
         "What to do next, for those who run the model servers:",
         "6 turns.",

@@ -45,7 +45,7 @@ def said(**changes: Any) -> list[Verdict]:
         ({"sessions": 0}, Verdict.NOTHING_SEEN),
         ({"user_wait_ns": 200 * S}, Verdict.NOTHING_TIMED),
         ({"suspicious_turns": 1}, Verdict.ANSWERS_IN_DOUBT),
-        ({"failed_turns": 2}, Verdict.NOT_ANSWERED),
+        ({"failed_turns": 1, "fetched_low_ns": 3 * S, "fetched_high_ns": 9 * S}, Verdict.NOT_ANSWERED),
         ({"unknown_ns": 50 * S}, Verdict.MOSTLY_UNKNOWN),
         ({"unknown_ns": 49 * S, "generation_ns": 11 * S}, Verdict.LARGEST_UNKNOWN),
         ({"fetched_low_ns": 3 * S, "fetched_high_ns": 9 * S}, Verdict.REUSE_WOULD_HELP),
@@ -70,12 +70,6 @@ def test_a_doubtful_answer_does_not_hide_where_the_time_goes() -> None:
         Verdict.REUSE_WOULD_HELP,
         Verdict.WRITING_ANSWERS,
     ]
-
-
-def test_a_turn_in_twenty_that_is_not_answered_is_trouble_and_fewer_are_not() -> None:
-    assert Verdict.NOT_ANSWERED in said(failed_turns=2)
-    assert Verdict.NOT_ANSWERED not in said(failed_turns=1)
-    assert Verdict.NOT_ANSWERED not in said(turns=0, failed_turns=0)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,13 @@ def reader(tmp_path: Path) -> Iterator[StoreReader]:
             prompt_tokens=100,
             recomputed_tokens=30,
             ceiling=Ceiling(
-                free_ns=9, fetched_ns=6, fetched_low_ns=4, fetched_high_ns=8, judged_turns=7, transfer="assumed"
+                free_ns=9,
+                fetched_ns=6,
+                fetched_low_ns=4,
+                fetched_high_ns=8,
+                judged_turns=7,
+                recomputed_tokens=20,
+                transfer="assumed",
             ),
         ),
         summary("moved away", 50, turns=0),
@@ -73,6 +79,7 @@ def test_a_period_adds_up_the_sessions_that_ended_in_it(reader: StoreReader) -> 
     assert (found.suspicious_turns, found.suspicious_sessions, found.failing_sessions) == (1, 1, 1)
     assert (found.prompt_tokens, found.recomputed_tokens, found.reused_tokens) == (100, 30, None)
     assert (found.free_ns, found.fetched_ns, found.judged_turns, found.assumed) == (9, 6, 7, True)
+    assert found.judged_tokens == 20
     assert found.working_median_ns == 10 * SECOND
 
 

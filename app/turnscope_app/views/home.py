@@ -38,6 +38,7 @@ if count == 0:
     st.stop()
 
 names = data.names(store)
+controls.period_asked("home")
 with st.container(horizontal=True, vertical_alignment="bottom"):
     name = st.selectbox(
         "Period",
@@ -53,6 +54,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         application = controls.choice(
             "Application", names["applications"], key="home_application", shown=text.harmless, nothing="all", width=320
         )
+shown = None if application is None else text.harmless(application)
 period = periods.asked(name, first_ns, last_ns, application)
 since_ns, until_ns = dict(period)["since_ns"], dict(period)["until_ns"]
 figures = data.figures(store, period)
@@ -85,7 +87,12 @@ with left, st.container(border=True, height="stretch", key="home_verdict"):
         st.markdown(f"**{number}. {step.title}.** {text.escaped(step.why)}")
         for action in step.actions:
             st.markdown(controls.owned(action))
-        st.page_link(f"views/{step.page}.py", label="Begin there", icon=":material/arrow_forward:")
+        st.page_link(
+            f"views/{step.page}.py",
+            label="Begin there",
+            icon=":material/arrow_forward:",
+            query_params={**pages.same_period(step.page, name, shown), **step.filters},
+        )
 with right:
     with st.container(border=True, key="home_reuse"):
         answer = answers.reuse_answer(figures)
@@ -102,7 +109,7 @@ with right:
                     pages.SESSIONS,
                     label="Show them",
                     icon=":material/arrow_forward:",
-                    query_params={"sessions_check": warning.check},
+                    query_params={**pages.same_period("sessions", name, shown), "sessions_check": warning.check},
                 )
 
 if sessions:

@@ -81,6 +81,9 @@ elif not balance["split_turns"]:
     )
 
 st.subheader("What fetching gave, and what it cost", anchor=False)
+unjudged = reuse_frames.not_judged(balance)
+if unjudged:
+    st.caption(unjudged)
 left, right = st.columns(2)
 with left:
     st.markdown("**For it**")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import streamlit as st
 
 from turnscope import shipped
-from turnscope_app import text
+from turnscope_app import controls, text
 
-books = shipped.runbooks()
+_KEY = "runbooks_file"
+books = {name.removesuffix(".md"): book for name, book in shipped.runbooks().items()}
+asked = st.query_params.get(_KEY)
+if asked is not None and asked.endswith(".md"):
+    # Alerts link to the file's name.
+    st.query_params[_KEY] = asked.removesuffix(".md")
+    st.rerun()
+controls.not_there("runbook", asked, books)
 
 chosen = st.selectbox(
     "Alert",
     list(books),
     index=None,
-    format_func=str,
     placeholder="which one fired?",
-    key="runbooks_file",
+    key=_KEY,
     bind="query-params",
     help="Alerts of Prometheus link to this page.",
 )
@@ -26,5 +32,6 @@ if chosen is None:
         "conversations, and how to rule turnscope itself out. **Choose the alert that fired.** The rules for "
         "Prometheus come with the package: `turnscope assets DIR` writes them out."
     )
+    st.markdown(text.runbook_list(books))
     st.stop()
 st.markdown(text.runbook(books[chosen]))

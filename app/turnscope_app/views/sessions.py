@@ -23,7 +23,7 @@ from turnscope_app import (
 )
 
 store = data.store()
-count, _, newest_ns = data.bounds(store)
+count, first_ns, newest_ns = data.bounds(store)
 totals = data.totals(store)
 
 controls.head("Sessions", page="sessions")
@@ -31,7 +31,8 @@ if count == 0 and totals.turns == 0:
     controls.nothing_yet()
 
 st.markdown("Each is one conversation or one run of an agent. **Click a session** to see its turns one by one.")
-tables.cards(cards.store(totals, count), page="sessions")
+figures = data.figures(store, periods.asked(periods.ALL, first_ns, newest_ns, None))
+tables.cards(cards.all_sessions(figures, totals.unattributed_turns), page="sessions")
 
 names = data.names(store)
 
@@ -52,6 +53,7 @@ def of_names(**labels: str) -> dict[str, str | None]:
     }
 
 
+controls.period_asked("sessions")
 with st.container(horizontal=True, vertical_alignment="bottom"):
     search = st.text_input(
         "Session id contains", key="sessions_text", bind="query-params", placeholder="any", icon=":material/search:"

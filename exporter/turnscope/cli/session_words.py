@@ -149,10 +149,10 @@ def sums_sentences(all_of: Figures) -> list[str]:
         basis = ", in part assuming what a fetch takes" if all_of.assumed else ""
         some = f"; {all_of.unjudged_turns:,} of {plural(all_of.turns, 'turn')} could not be judged"
         out.append(
-            f"Reuse could spare {'it' if one else 'them'} at most {duration(all_of.fetched_ns)} "
-            f"({share(all_of.fetched_ns, all_of.wall_ns)}; between {duration(all_of.fetched_low_ns)} and "
-            f"{duration(all_of.fetched_high_ns)}{basis}), {duration(all_of.free_ns)} if it cost nothing"
-            f"{some if all_of.unjudged_turns else ''}."
+            f"Reuse could spare {'it' if one else 'them'} about {duration(all_of.fetched_ns)} "
+            f"({share(all_of.fetched_ns, all_of.wall_ns)}; estimated: nine times in ten between "
+            f"{duration(all_of.fetched_low_ns)} and {duration(all_of.fetched_high_ns)}{basis}), "
+            f"{duration(all_of.free_ns)} if it cost nothing{some if all_of.unjudged_turns else ''}."
         )
     return out
 

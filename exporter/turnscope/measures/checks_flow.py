@@ -98,7 +98,7 @@ def given_too_late(status: SystemStatus) -> Iterator[Finding]:
             what=f"{plural(late, 'turn')} brought a handle whose hold had ended or was within 5 s of it. With "
             "kv_load_failure_policy 'fail', the default, such a turn fails.",
             fix=f"Let the proxy forget a handle at D's decoder_kv_blocks_ttl less 5 s{limit}; its own default is 450 "
-            "s.",
+            "s. To reach longer pauses, raise decoder_kv_blocks_ttl first and the proxy's limit with it.",
         )
 
 

@@ -13,8 +13,6 @@ WORTH: Final = 0.03
 """Reuse that spares less of the working time than this is not worth changing a deployment for."""
 DARK: Final = 0.5
 """Of the working time: with more of it unknown, nothing else that is said of it holds."""
-FAILING: Final = 0.05
-"""Of the turns: more that are not answered come before any slowness."""
 
 
 class Reuse(StrEnum):
@@ -113,7 +111,7 @@ def separated(figures: Figures) -> bool:
 RULES: Final = (
     Rule(Verdict.NOTHING_SEEN, Kind.BLIND, lambda f: f.sessions == 0),
     Rule(Verdict.ANSWERS_IN_DOUBT, Kind.TROUBLE, lambda f: f.suspicious_turns > 0),
-    Rule(Verdict.NOT_ANSWERED, Kind.TROUBLE, lambda f: 0 < FAILING * f.turns <= f.failed_turns),
+    Rule(Verdict.NOT_ANSWERED, Kind.TROUBLE, lambda f: f.failed_turns > 0),
     Rule(Verdict.NOTHING_TIMED, Kind.BLIND, lambda f: working_ns(f) <= 0),
     Rule(Verdict.MOSTLY_UNKNOWN, Kind.BLIND, lambda f: share(f.unknown_ns, f) >= DARK),
     Rule(Verdict.REUSE_WOULD_HELP, Kind.GAIN, lambda f: reuse(f) is Reuse.WOULD),

@@ -64,6 +64,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     source_tokens: int | None = None
     reused_tokens: int | None = None
     recomputed_tokens: int | None = None
+    fetched_tokens: int | None = None
+    fetched_bytes: int | None = None
     free_ns: int | None = None
     """Of the ceilings, as the others below."""
     fetched_ns: int | None = None
@@ -71,6 +73,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     fetched_high_ns: int | None = None
     judged_turns: int = 0
     unjudged_turns: int = 0
+    judged_tokens: int = 0
+    """Recomputed ones of the judged turns: what the ceilings are about."""
     assumed: bool = False
     """For some of them it is assumed what a fetch costs."""
     working_median_ns: int | None = None
@@ -93,7 +97,7 @@ def _shared(of: type[msgspec.Struct], default: int | None) -> tuple[str, ...]:
 
 SUMMED: Final = _shared(SessionSummary, 0)
 """Sums of what every session has."""
-KNOWN: Final = tuple(name for name in _shared(SessionSummary, None) if name.endswith("_tokens"))
+KNOWN: Final = tuple(name for name in _shared(SessionSummary, None) if name.endswith(("_tokens", "_bytes")))
 """Sums of what only some sessions have."""
 JUDGED: Final = _shared(Ceiling, 0)
 """Sums of what every ceiling has."""
@@ -115,6 +119,7 @@ def of_session(summary: SessionSummary) -> Figures:
         suspicious_sessions=int(summary.suspicious_turns > 0),
         failing_sessions=int(summary.errors > 0),
         working_median_ns=summary.wall_ns - summary.user_wait_ns,
+        judged_tokens=found.recomputed_tokens,
         assumed=found.transfer not in (None, "measured"),
         **{name: getattr(summary, name) for name in (*SUMMED, *KNOWN, *_ALONE)},
         **{name: getattr(found, name) for name in (*JUDGED, *SPARED)},

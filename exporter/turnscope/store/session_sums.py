@@ -29,6 +29,7 @@ COLUMNS: Final = ", ".join(
         *(f"sum({name})::BIGINT AS {name}" for name in KNOWN),
         *(f"sum(ceiling.{name})::BIGINT AS {name}" for name in SPARED),
         *(f"coalesce(sum(ceiling.{name}), 0)::BIGINT AS {name}" for name in JUDGED),
+        "coalesce(sum(ceiling.recomputed_tokens), 0)::BIGINT AS judged_tokens",
         "coalesce(bool_or(ceiling.transfer != 'measured'), false) AS assumed",
         "quantile_disc(wall_ns - user_wait_ns, 0.5) AS working_median_ns",
         "quantile_disc(ttft_median_ns, 0.5) AS ttft_median_ns",

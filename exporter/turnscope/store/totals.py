@@ -49,6 +49,8 @@ class Totals(msgspec.Struct, kw_only=True):
     prefill_turns: int = 0
     """Turns whose prefill engine reported them; likewise decode, and the proxy."""
     decode_turns: int = 0
+    undecoded_turns: int = 0
+    """Turns that ended before they came to a decode engine: it has nothing to report of them."""
     attempt_turns: int = 0
     inferred_turns: int = 0
     """Turns whose legs were joined by inference, not by an exact id."""
@@ -93,6 +95,7 @@ _SUMS = f"""
     count(ttft_ns) AS ttft_turns,
     count_if(has_prefill)::BIGINT AS prefill_turns,
     count_if(has_decode)::BIGINT AS decode_turns,
+    count_if(NOT has_decode AND status != '{Status.OK}' AND coalesce(stage, '') != 'decode')::BIGINT AS undecoded_turns,
     count_if(has_attempt)::BIGINT AS attempt_turns,
     count_if("join" = 'inferred')::BIGINT AS inferred_turns,
     count_if(late)::BIGINT AS late_turns,
