@@ -89,7 +89,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again(disk: 
 
         journal = f"the journal in {sidecar.data}/journal cannot be written (No space left on device): make room there"
         until(lambda: ask(sidecar.url).exporter.store_error is not None, "the store has not noticed")
-        store = "the disk is full; free some space, rows wait meanwhile."
+        store = "the disk is full; free some space, rows wait meanwhile"
         code, text = page(sidecar, "/healthz")
         assert code == 503
         assert journal in text

@@ -52,9 +52,6 @@ def test_k37_three_days_of_an_agent_in_one_trace_are_one_session_with_every_turn
         for at in range(0, len(told), BATCH):
             assert post(sidecar, told[at : at + BATCH]) == 200
         assert sidecar.counts()["turnscope_spans_forgotten"] == 0
-        assert sidecar.process is not None
-        loaded = Path(f"/proc/{sidecar.process.pid}/maps").read_text()
-        assert ("pyarrow" in loaded, "pandas" in loaded) == (True, False), "of 40 MB, and good for nothing here"
     reader = StoreReader(str(sidecar.data / "store"))
     (found,), _ = reader.summaries()
     assert (found.session_id, found.spans, found.model_calls, found.tools) == ("days", 6 * TURNS + 1, TURNS, TURNS)
@@ -79,7 +76,7 @@ def test_k37_a_batch_that_is_too_long_is_refused_for_good_and_doctor_says_what_t
     with served(tmp_path) as sidecar:
         assert post(sidecar, batch) == 413
         (finding,) = (one for one in findings(sidecar.status()) if one.check == "requests_too_large")
-        assert "1 requests were longer than --max-message-bytes (4 MiB)" in finding.what
+        assert "1 request was longer than --max-message-bytes (4 MiB)" in finding.what
         assert "OTEL_BSP_MAX_EXPORT_BATCH_SIZE" in finding.fix
         for at in range(0, BATCH, 64):
             assert post(sidecar, batch[at : at + 64]) == 200

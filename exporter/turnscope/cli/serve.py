@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 import threading
 from typing import Final
 
@@ -13,16 +12,6 @@ from turnscope.cli.sidecar import Sidecar
 from turnscope.config import Settings
 
 _LOG: Final = logging.getLogger("turnscope")
-
-
-class WithoutPandas:
-    """Finds no pandas. pyarrow imports it, 40 MB, to see whether a list is a Series of its; here nothing ever is."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        """As of ``importlib.abc.MetaPathFinder``."""
-        if name == "pandas":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _serve(settings: Settings) -> None:
@@ -35,7 +24,6 @@ def _serve(settings: Settings) -> None:
     environment variable. It runs until Ctrl-C. Everything received is on disk before it is acknowledged, so it may be
     stopped and started at any time.
     """
-    sys.meta_path.insert(0, WithoutPandas)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"
     )
