@@ -85,8 +85,8 @@ ADVICE: Final[dict[Verdict, Advice]] = {
         (
             Action(
                 _SERVING,
-                "Read the evidence of one of them. Until it is explained, switch fetching back off where it was used: "
-                "a slow answer is better than a wrong one.",
+                "Read the evidence of one of them. Until it is explained, stop fetching back where it was used (the "
+                "runbook says how): a slow answer is better than a wrong one.",
             ),
             Action(_APP, "Ask again, in a new session, what relies on these answers."),
         ),

@@ -146,7 +146,7 @@ def ceiling(figures: Figures) -> str:
     )
     what = f"the {_timed(figures)}" if _partly(figures) else "all of that"
     return (
-        f"**Fetching {what} back would save {best} of {AT_WORK}** ({interval}): "
+        f"**Fetching back {what} would save {best} of {AT_WORK}** ({interval}): "
         f"{text.about(figures.fetched_ns or 0)} in all{all_time}{basis}."
     )
 

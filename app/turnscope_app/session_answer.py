@@ -129,7 +129,7 @@ def next_steps(summary: SessionSummary) -> list[Action]:
         return [Action(Owner.SERVING, f"Remove what is in the way of reuse.{why}")]
     if verdict is Verdict.ANSWERS_IN_DOUBT:
         where = f" ({text.listed(summary.engines, 4)})" if summary.engines else ""
-        doubt = f"Until it is explained, switch fetching back off on the engines of this session{where}."
+        doubt = f"Until it is explained, stop fetching back (its runbook says how) on this session's engines{where}."
         return [STEPS[verdict][0], Action(Owner.SERVING, doubt)]
     return list(STEPS[verdict])
 

@@ -80,7 +80,7 @@ def apart(every: Row) -> str:
     return (
         f"Failures are another matter: {failed}, and said so. The answers here came as if all were well. Prompts could "
         f"be compared with what their sessions had computed for {compared} of the turns; of the others only other "
-        "evidence can tell."
+        "evidence can tell. One turn may have several suspicions."
     )
 
 

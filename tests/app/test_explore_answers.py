@@ -99,7 +99,7 @@ def test_what_is_only_partly_timed_says_of_how_many_tokens_it_speaks() -> None:
         partly
     )
     sentence = answers.ceiling(figures(judged_tokens=8, recomputed_tokens=9, fetched_ns=S, fetched_high_ns=S))
-    assert sentence.startswith("**Fetching the 8 tokens whose time is known back would save")
+    assert sentence.startswith("**Fetching back the 8 tokens whose time is known would save")
 
 
 @pytest.mark.parametrize(("unjudged", "said"), [(0, "12 %"), (1, "At least 11 %")])
@@ -132,7 +132,7 @@ def test_no_combination_of_what_is_known_reads_like_a_form() -> None:
 def test_what_reuse_gives_at_best_is_told_with_its_range_and_what_is_assumed() -> None:
     best = figures(fetched_ns=4 * S, fetched_low_ns=0, fetched_high_ns=6 * S, assumed=True)
     assert answers.ceiling(best) == (
-        "**Fetching all of that back would save about 4 % of the agents' working time** (estimated: nine times in ten "
+        "**Fetching back all of that would save about 4 % of the agents' working time** (estimated: nine times in ten "
         "between nothing and 6 %): 4.0 s in all, or 2 % of all session time, partly assuming what a fetch takes."
     )
     assert answers.ceiling(figures()).startswith("**More reuse cannot make sessions shorter**")

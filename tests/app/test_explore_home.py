@@ -81,7 +81,7 @@ def test_the_answer_is_three_sentences_computed_from_data(tmp_path: Path, monkey
         "40.00 s of session time: **50 % waiting for tools**, 30 % writing the answer, 20 % reading the prompt.",
         "**9 % of the input was read again** although it had been read before (180 tokens, recomputed). That took 5 % "
         "of the agents' working time, and fetching it back would have saved 50 % of that.",
-        "**Fetching all of that back would save about 2 % of the agents' working time** (estimated: nine times in ten "
+        "**Fetching back all of that would save about 2 % of the agents' working time** (estimated: nine times in ten "
         "between 1 % and 5 %): 1.0 s in all.",
     ]
 

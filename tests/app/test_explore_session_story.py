@@ -265,7 +265,7 @@ def test_the_next_step_has_an_owner(tmp_path: Path) -> None:
     ask, switch = session_answer.next_steps(whole(tmp_path, agent_session.desk_agent(), "desk-agent").summary)
     assert (ask.owner, ask.said[:28]) == (Owner.APPLICATION, "Ask again, in a new session,")
     assert switch.owner is Owner.SERVING
-    assert switch.said.endswith("off on the engines of this session (decode-0 and prefill-0).")
+    assert switch.said.endswith("on this session's engines (decode-0 and prefill-0).")
     lost = call(1, 0, 2, 1.5, (0, 0, 18_000, 50), kept=None, reason="handle_not_given")
     (step,) = session_answer.next_steps(whole(tmp_path / "2", lost, "desk-agent").summary)
     assert step.said.startswith("Remove what is in the way of reuse. The proxy had seen a handle")
