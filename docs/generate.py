@@ -340,15 +340,16 @@ def alerts_page() -> str:
         "`make live` does on a real pair what runbooks say, and sees the alert fire before and be quiet afterwards:\n\n"
         "- a proxy that keeps no handles, and prefix caches emptied (TurnscopeKvMismatch, TurnscopeReadAfterRelease, "
         "TurnscopeHandleReused, TurnscopeReadsDeclined, TurnscopeTurnsStuck);\n"
-        "- a proxy that forgets handles early (TurnscopeReadsDeclined, TurnscopeReadAfterRelease);\n"
+        "- a proxy that forgets handles early (TurnscopeReadsDeclined, TurnscopeReadAfterRelease).\n\n"
+        "`python -m live --configurations switched,routed`, which starts engines again and again and takes a third "
+        "one, does so with:\n\n"
         "- P, and then D, started again with `bidirectional_kv_xfer` on, and P with a lower `kv_recompute_threshold` "
         "(TurnscopeNothingReused with the causes `feature_off` and `below_threshold`);\n"
         "- a proxy that gives a prefill up and asks once more without the handle (TurnscopeTurnsStuck): its client is "
         "answered, and the request that hung is an attempt of that turn;\n"
         "- the file that `TURNSCOPE_OFF_FILE` names, put there and taken away (TurnscopeHookMissing): meanwhile "
         "engines serve as before, what hung hangs all the same, and nothing of it is told;\n"
-        "- only with `python -m live --configurations routed`, which takes a third engine: a second D that cannot "
-        "shake hands with P, taken out of the proxy's list (TurnscopeHandshakesFail).\n"
+        "- a second D that cannot shake hands with P, taken out of the proxy's list (TurnscopeHandshakesFail).\n"
     ]
     for group in made.GROUPS:
         out.append(f"\n## {group.title}\n\n")

@@ -115,6 +115,10 @@ def _mended(stage: Stage) -> None:
     stage.calmed((remedies.FEATURE_OFF, remedies.BELOW_THRESHOLD), begin_s)
 
 
+def _crash(stage: Stage) -> None:
+    stage.hold_over_a_crash(troubles.around_a_crash(), before_turn=3)
+
+
 def _decode_off_and_on(stage: Stage) -> None:
     """D crashes, comes back with the feature off, and is mended."""
     stage.hold_over_a_crash(troubles.around_a_crash(), before_turn=3, bidirectional=False)
@@ -164,7 +168,15 @@ PLANS = (
     ),
     # D's holds have to outlast its restart, or it would be their age that ends them.
     Plan(
-        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, threshold=remedies.TOO_HIGH, arguments=TOOLS),
+        PairConfig("restarted", 4, prefix_caching=False, hold_ttl_s=600, arguments=TOOLS),
+        (Phase(_agent), Phase(_crash)),
+        to_the_end=False,
+    ),
+)
+
+BY_NAME = (
+    Plan(
+        PairConfig("switched", 6, prefix_caching=False, hold_ttl_s=600, threshold=remedies.TOO_HIGH, arguments=TOOLS),
         (
             Phase(_agent),
             Phase(_prefill_off, options=remedies.GIVES_UP),
@@ -173,10 +185,7 @@ PLANS = (
         ),
         to_the_end=False,
     ),
-)
-
-# What is set otherwise has another layout of KV, and the handshake refuses it.
-BY_NAME = (
+    # What is set otherwise has another layout of KV, and the handshake refuses it.
     Plan(
         PairConfig("routed", 5, prefix_caching=False, spare=("--dtype", "float32")),
         (
@@ -185,4 +194,5 @@ BY_NAME = (
         ),
     ),
 )
-"""Not part of a whole run, since they take engines of their own: ``python -m live --configurations routed``."""
+"""Not part of a whole run, since they start engines again and again, or take a third one: ``python -m live
+--configurations switched`` takes six minutes, ``routed`` two."""

@@ -27,13 +27,12 @@ MODEL = setup.ROOT / "build" / "pair-model"
 
 @dataclass(frozen=True)
 class Started:
-    """A plan's pair on its way up, and what it has around it; all of it ends with ``stack``."""
+    """A plan's pair on its way up, and what it has around it."""
 
     plan: Plan
     pair: Pair
     cards: Cards | None
     off_file: Path
-    stack: contextlib.ExitStack
 
     @property
     def name(self) -> str:
@@ -62,21 +61,20 @@ class Runner:
         self._say = say
 
     def do(self, plans: Sequence[Plan]) -> None:
-        """All of them. The next pair comes up, which takes it half a minute, while D of the one before still holds."""
-        with contextlib.ExitStack() as everything:
-            upcoming = self._start(plans[0], everything)
-            for following in (*plans[1:], None):
-                started, before = upcoming, self._sidecar.explained()
+        """All of them. No pair comes up before the one before it has ended: two cores carry one."""
+        for plan in plans:
+            before = self._sidecar.explained()
+            with contextlib.ExitStack() as stack:
+                started = self._start(plan, stack)
                 self._drive(started)
-                if following is not None:
-                    upcoming = self._start(following, everything)
                 self._finish(started)
-                now = self._sidecar.explained()
-                share = Share(now.turns - before.turns, now.unknown - before.unknown)
-                self._result.unknown[started.name] = share
+            if started.cards:
+                self._result.trials = started.cards.done
+                self._result.views = {view: turns(each.store) for view, each in started.cards.views.items()}
+            now = self._sidecar.explained()
+            self._result.unknown[started.name] = Share(now.turns - before.turns, now.unknown - before.unknown)
 
-    def _start(self, plan: Plan, everything: contextlib.ExitStack) -> Started:
-        stack = everything.enter_context(contextlib.ExitStack())
+    def _start(self, plan: Plan, stack: contextlib.ExitStack) -> Started:
         folder, config = self._result.folder, plan.config
         cards = (
             stack.enter_context(running_cards(folder / "cards", self._sidecar.endpoint)) if plan.with_cards else None
@@ -87,7 +85,7 @@ class Runner:
         self._say(f"{config.name}: starting P and D (prefix caching on P: {config.prefix_caching}), logs in {folder}")
         pair = stack.enter_context(starting_pair(config, python=self._python, model=MODEL, logs=folder))
         self._result.groups += [engine.process.pid for engine in pair.engines]
-        return Started(plan, pair, cards, off_file, stack)
+        return Started(plan, pair, cards, off_file)
 
     def _drive(self, started: Started) -> None:
         waited = time.monotonic()
@@ -130,21 +128,17 @@ class Runner:
             self._result.moments.append(Moment(at_s, started.name, phase.front, engines, begun_s))
 
     def _finish(self, started: Started) -> None:
-        """Wait until all is counted, and end it."""
+        """Wait until all is counted, and take down what engines say themselves."""
         waited = time.monotonic()
         plan, result = started.plan, self._result
-        with started.stack:
-            seconds = plan.config.hold_ttl_s + MARGIN_S
-            wait_quiet(self._sidecar, seconds=seconds, say=self._say, while_held=not plan.to_the_end)
-            if plan.to_the_end:
-                result.waited_for.add(started.name)
-            for engine in started.pair.engines:
-                result.count(engine)
-            result.needles = leaks.needles(started.pair.prefill)
-            self._say(f"{started.name}: all is counted, after {time.monotonic() - waited:.0f} s; ending it")
-        if started.cards:
-            result.trials = started.cards.done
-            result.views = {view: turns(each.store) for view, each in started.cards.views.items()}
+        seconds = plan.config.hold_ttl_s + MARGIN_S
+        wait_quiet(self._sidecar, seconds=seconds, say=self._say, while_held=not plan.to_the_end)
+        if plan.to_the_end:
+            result.waited_for.add(started.name)
+        for engine in started.pair.engines:
+            result.count(engine)
+        result.needles = leaks.needles(started.pair.prefill)
+        self._say(f"{started.name}: all is counted, after {time.monotonic() - waited:.0f} s; ending it")
 
     def _counted(self) -> float:
         return counted(self._sidecar, self._prometheus, self._say)
