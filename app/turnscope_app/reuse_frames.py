@@ -213,7 +213,7 @@ def _of(some: int | None, whole: int) -> str:
 
 def not_judged(balance: Row) -> str | None:
     """How many fetches are neither of those that saved time nor of those that cost some; None where there are none."""
-    rest = balance["fetches"] - balance["judged"]
+    rest = (balance["fetches"] or 0) - balance["judged"]
     if rest <= 0:
         return None
     return (
