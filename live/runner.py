@@ -68,6 +68,9 @@ class Runner:
                 started = self._start(plan, stack)
                 self._drive(started)
                 self._finish(started)
+            if not plan.to_the_end and plan is not plans[-1]:
+                # The sidecar goes on, and finds in time that D is gone with all that it held.
+                self._result.lost_holds.append((started.name, time.time_ns()))
             if started.cards:
                 self._result.trials = started.cards.done
                 self._result.views = {view: turns(each.store) for view, each in started.cards.views.items()}
