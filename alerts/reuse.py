@@ -7,6 +7,11 @@ from alerts.rule import COUNT, TICKET, Alert, Group
 _NOTHING = "TurnscopeNothingReused"
 _NOTHING_WAIT = "10m"
 _NOTHING_REASON = "A rolling change of settings passes; a wrong setting stays."
+_FETCHES_NOTHING = """
+and
+  sum without (path, reason) (increase(turnscope_turns_total{path=~"reverse_fetch|mixed"}[1h]))
+  < 0.01 * sum without (path, reason) (increase(turnscope_turns_total[1h]))"""
+"""Of an engine: less than one turn in a hundred."""
 
 REUSE = Group(
     name="turnscope-reuse",
@@ -78,10 +83,8 @@ max without (model, vllm_version, connector, bidirectional) (
             labels={"cause": "handles_expired"},
             severity=TICKET,
             expr="""\
-  sum without (path, reason) (increase(turnscope_turns_total{reason="declined_expired"}[1h])) >= 10
-and
-  sum without (path, reason) (increase(turnscope_turns_total{path=~"reverse_fetch|mixed"}[1h]))
-  < 0.01 * sum without (path, reason) (increase(turnscope_turns_total[1h]))""",
+  sum without (path, reason) (increase(turnscope_turns_total{reason="declined_expired"}[1h])) >= 10"""
+            + _FETCHES_NOTHING,
             wait=_NOTHING_WAIT,
             wait_reason=_NOTHING_REASON,
             summary="Nothing is fetched by {{ $labels.engine }}: "
@@ -96,10 +99,8 @@ and
             labels={"cause": "below_threshold"},
             severity=TICKET,
             expr="""\
-  sum without (path, reason) (increase(turnscope_turns_total{reason="below_threshold",path="recompute"}[1h])) >= 10
-and
-  sum without (path, reason) (increase(turnscope_turns_total{path=~"reverse_fetch|mixed"}[1h]))
-  < 0.01 * sum without (path, reason) (increase(turnscope_turns_total[1h]))""",
+  sum without (path, reason) (increase(turnscope_turns_total{reason="below_threshold",path="recompute"}[1h])) >= 10"""
+            + _FETCHES_NOTHING,
             wait=_NOTHING_WAIT,
             wait_reason=_NOTHING_REASON,
             summary="Nothing is fetched by {{ $labels.engine }}: "
