@@ -19,6 +19,17 @@ RUNBOOKS: Final = EXPLORER + RUNBOOKS_PAGE
 explorer has them with it, so it needs nothing but the package."""
 
 
+STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
+"""How the explorer's pages are told which store to show."""
+DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
+"""... that their data are a demonstration's: what they are, in a sentence."""
+TRACE_LINK_VARIABLE: Final = "TURNSCOPE_EXPLORE_TRACE_LINK"
+"""... where a turn's trace is to be seen."""
+LABELS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LABELS"
+LINKS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LINKS"
+"""... what applications have opted in to: JSON objects of templates by application."""
+
+
 def files() -> Iterator[tuple[str, str]]:
     """Path, below the folder that they are written to, and content."""
     for name in FOLDERS:

@@ -8,6 +8,7 @@ import time
 import streamlit as st
 
 from turnscope.model.figures import of_session
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import (
     cards,
     charts,
@@ -52,7 +53,7 @@ st.page_link(
     query_params=st.session_state.get(pages.BACK, {}),
 )
 applications = whole.summary.applications if whole is not None else []
-label = opted.label(opted.templates(opted.LABELS_VARIABLE), applications, session_id)
+label = opted.label(opted.templates(LABELS_VARIABLE), applications, session_id)
 st.title(
     text.escaped(text.harmless(label) if label else text.named(applications, (), session_id or None)), anchor=False
 )
@@ -69,7 +70,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
             icon=":material/description:",
             help="This session as one HTML file that needs no network, to send or to print.",
         )
-    link = opted.link(opted.templates(opted.LINKS_VARIABLE), applications, session_id)
+    link = opted.link(opted.templates(LINKS_VARIABLE), applications, session_id)
     if link is not None:
         st.link_button("In its own trace tool", link, icon=":material/open_in_new:")
 if whole is None:

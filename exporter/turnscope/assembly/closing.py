@@ -84,7 +84,7 @@ class Closing:
         again: set[str] = set()
         while self.dirty:
             again |= self._judge_changed()
-        for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
+        for hold in [h for h in map(self._state.old_holds.get, sorted(self.dirty_holds)) if h is not None]:
             again |= self._holds.suspects(hold)
             self._revise_hold(hold)
         self.dirty_holds = set()
@@ -121,9 +121,6 @@ class Closing:
             if turn.counted:
                 self._turns.put(turn)
         return {key for key, turn in changed.items() if turn.counted or turn.row is not None or turn.stuck is not None}
-
-    def _known_hold(self, key: str) -> HoldState | None:
-        return self._state.old_holds.get(key)
 
     # --- turns ----------------------------------------------------------------------------------------
     def close_turn(self, turn: TurnState) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
 
 from turnscope.assembly.emitters import Emitters, emitter_kind
 from turnscope.assembly.engines import SCHEDULER, Engines
@@ -12,10 +11,8 @@ from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState
 from turnscope.assembly.state import StandsStill, State, TurnState
 from turnscope.catalog.labels import EMITTER_KINDS
-from turnscope.model import Sample
+from turnscope.model import SECOND_NS, Sample
 from turnscope.semconv import HoldKind
-
-_NS: Final = 1e9
 
 
 def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters: Emitters, now_ns: int) -> list[Sample]:
@@ -60,7 +57,7 @@ def _held(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
             Sample("turnscope_held_tokens", labels, held.tokens),
             Sample("turnscope_held_blocks", labels, held.blocks),
             Sample("turnscope_held_bytes", labels, held.bytes),
-            Sample("turnscope_held_oldest_seconds", labels, held.oldest_ns / _NS),
+            Sample("turnscope_held_oldest_seconds", labels, held.oldest_ns / SECOND_NS),
             Sample("turnscope_held_overdue", labels, held.overdue),
         ]
     blocks: Counter[str] = Counter()
@@ -79,7 +76,7 @@ def _infos(engines: Engines) -> list[Sample]:
         labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)
         out.append(Sample("turnscope_engine_info", labels, 1))
         if facts.hold_ttl_ns is not None:
-            out.append(Sample("turnscope_engine_hold_ttl_seconds", (known.name,), facts.hold_ttl_ns / _NS))
+            out.append(Sample("turnscope_engine_hold_ttl_seconds", (known.name,), facts.hold_ttl_ns / SECOND_NS))
         for name in dict.fromkeys(facts.connectors or filter(None, (facts.connector,))):
             measured = "yes" if name.startswith("Nixl") else "no"
             out.append(Sample("turnscope_connector_info", (known.name, name, measured), 1))
