@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from typing import Final
 
 from turnscope.assembly.emitters import Emitters, emitter_kind
 from turnscope.assembly.engines import SCHEDULER, Engines
@@ -10,9 +12,12 @@ from turnscope.assembly.held import Held, held_now
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState
 from turnscope.assembly.state import StandsStill, State, TurnState
-from turnscope.catalog.labels import EMITTER_KINDS
+from turnscope.catalog.labels import EMITTER_KINDS, label_text
 from turnscope.model import SECOND_NS, Sample
 from turnscope.semconv import HoldKind
+
+MAX_CONNECTORS: Final = 8
+"""Children of one composite connector that are shown."""
 
 
 def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters: Emitters, now_ns: int) -> list[Sample]:
@@ -73,11 +78,12 @@ def _infos(engines: Engines) -> list[Sample]:
     for known in engines.named():
         facts = known.engine
         on = "unknown" if facts.bidirectional is None else "yes" if facts.bidirectional else "no"
-        labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)
-        out.append(Sample("turnscope_engine_info", labels, 1))
+        texts = (label_text(text or "") for text in (facts.model, facts.vllm_version, facts.connector))
+        out.append(Sample("turnscope_engine_info", (known.name, facts.role, *texts, on), 1))
         if facts.hold_ttl_ns is not None:
             out.append(Sample("turnscope_engine_hold_ttl_seconds", (known.name,), facts.hold_ttl_ns / SECOND_NS))
-        for name in dict.fromkeys(facts.connectors or filter(None, (facts.connector,))):
+        children = dict.fromkeys(map(label_text, facts.connectors or filter(None, (facts.connector,))))
+        for name in itertools.islice(children, MAX_CONNECTORS):
             measured = "yes" if name.startswith("Nixl") else "no"
             out.append(Sample("turnscope_connector_info", (known.name, name, measured), 1))
     return out

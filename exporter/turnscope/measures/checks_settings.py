@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from turnscope.catalog import SHARED_NAMES
 from turnscope.measures.finding import Finding, Severity
 from turnscope.model import SECOND_NS, EngineStatus, SystemStatus, plural
 from turnscope.semconv import Reason, Role
@@ -91,6 +92,25 @@ def bidirectional_off(status: SystemStatus) -> Iterator[Finding]:
                 "recomputes.",
                 fix=f"Start it with {_EXTRA}.",
             )
+
+
+def names_shared(status: SystemStatus) -> Iterator[Finding]:
+    """Engines that have no name of their own in the metrics."""
+    taken = {engine.name for engine in status.assembly.engines}
+    for name in sorted(taken & SHARED_NAMES):
+        given = [e.engine.name for e in status.assembly.engines if e.name == name]
+        twice = sorted({asked for asked in given if asked in taken})
+        yield Finding(
+            severity=Severity.WARNING,
+            check="names_shared",
+            where=name,
+            what=f"{plural(len(given), 'engine has', 'engines have')} no name of their own in the metrics: all of them "
+            f"are counted together as {name}.",
+            fix=f"{', '.join(twice)} is the name of another engine that runs: give each engine a TURNSCOPE_ENGINE_NAME "
+            "of its own, or none."
+            if twice
+            else "More engines are there than names: raise --max-engine-names.",
+        )
 
 
 def block_sizes_differ(status: SystemStatus) -> Iterator[Finding]:
