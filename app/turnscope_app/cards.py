@@ -173,6 +173,12 @@ def session(summary: SessionSummary, turns: pa.Table) -> list[Card]:
             "Half of the turns had their first content byte within this time. Measured by the proxy hook."
             f"{_measured(turns, 'ttft_ns')}",
         ),
+        Card(
+            "Whole task, median",
+            text.duration(summary.task_latency_median_ns),
+            "Half of its completed tasks took no longer, from the user's message to the first answer that asks for no "
+            "tool. A faster first token is not a faster task.",
+        ),
         Card("Possibly wrong answers", text.count(summary.suspicious_turns), _WRONG),
     ]
 

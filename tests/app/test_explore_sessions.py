@@ -149,6 +149,7 @@ def test_a_link_is_https_with_the_id_escaped(template: str, made: str | None) ->
 def test_a_list_without_names_has_no_empty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened("sessions", filled(tmp_path, session(1, 0, applications=[])), monkeypatch)
     assert next(iter(at.dataframe[0].value.columns)) == "session"
+    assert "deployments" not in at.dataframe[0].value.columns
     assert "sessions_applications" not in [box.key for box in at.selectbox]
 
 

@@ -23,6 +23,7 @@ from turnscope_app import (
     session_story,
     stories,
     tables,
+    task_table,
     text,
     timeline,
     timeline_section,
@@ -139,6 +140,18 @@ if lines:
         st.caption(f"... and {more:,} lesser things: the table below has every turn.")
 if rows:
     turn_section.story(rows, here, numbers, by_id)
+
+# --- task by task ---------------------------------------------------------------------------------------
+if summary.tasks:
+    st.subheader(
+        "Tasks",
+        anchor=False,
+        help="A task goes from a user's message to the first answer that asks for no tool. A faster first token is not "
+        "a faster task.",
+    )
+    count = len(summary.tasks)
+    st.caption(text.shown_of(min(count, task_table.MOST), count, "task"))
+    tables.show(task_table.frame(summary.tasks), task_table.COLUMNS, key="session_tasks", pinned="number")
 
 # --- turn by turn ---------------------------------------------------------------------------------------
 left, right = st.columns(2)

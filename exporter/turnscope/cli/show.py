@@ -82,6 +82,7 @@ def _head(one: SessionSummary) -> str:
         f"model {session_words.names(one.models)}" if one.models else "",
         f"application {session_words.names(one.applications)}" if one.applications else "",
         f"agents {session_words.names(one.agents)}" if one.agents else "",
+        f"in {session_words.names(one.deployments)}" if one.deployments else "",
         f"started by {one.parent_session_id}" if one.parent_session_id else "",
     ]
     return ", ".join(filter(None, facts))
