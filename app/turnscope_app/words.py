@@ -243,6 +243,23 @@ FATES: Final[dict[str, Word]] = {
     Fate.UNKNOWN: Word("Unknown", "unknown", "The memory was let go, and how was not seen."),
 }
 """What became of the blocks a turn left. The engine's word is the hold's outcome; ``ttl`` has several meanings."""
+_MISSED: Final = "Missed or lost"
+_LIMIT: Final = "Let go at the time limit"
+ENDS: Final[dict[Fate, str]] = {
+    Fate.READ: FATES[Fate.READ].plain,
+    Fate.NOTIFIED: FATES[Fate.NOTIFIED].plain,
+    Fate.HELD: FATES[Fate.HELD].plain,
+    Fate.NOT_CONTINUED: _LIMIT,
+    Fate.NO_SESSION: _LIMIT,
+    Fate.TTL: _LIMIT,
+    Fate.TOO_LATE: _MISSED,
+    Fate.NOT_ASKED: _MISSED,
+    Fate.LEASE: _MISSED,
+    Fate.HOLDER_LOST: _MISSED,
+    Fate.ABORTED: _MISSED,
+    Fate.UNKNOWN: FATES[Fate.UNKNOWN].plain,
+}
+"""The same in few words, for charts: each has a colour (``colours.FATES``)."""
 NO_HOLD: Final = "Nothing kept"
 ALL_NEW: Final = "All new text"
 """How a turn reused that had nothing to reuse."""

@@ -368,7 +368,7 @@ def test_the_context_of_a_long_session_is_told_by_the_longest_of_turns_in_a_row(
 
 
 def test_a_turn_that_was_not_measured_leaves_a_gap_and_no_line_over_it(tmp_path: Path) -> None:
-    table, _ = _turns(tmp_path, turn(1, ttft_ns=10 * MS), turn(2), turn(3, ttft_ns=30 * MS))
+    table, _ = _turns(tmp_path, turn(1, prefill_ns=10 * MS), turn(2), turn(3, prefill_ns=30 * MS))
     spec = charts.times(charts.times_frame(table, [1, 2, 3]), [1, 2, 3]).to_dict()
     assert spec["encoding"]["x"]["scale"]["domain"] == [1, 2, 3]
     (points,) = spec["datasets"].values()

@@ -124,8 +124,7 @@ def _environment() -> jinja2.Environment:
 def _style() -> Markup:
     """Safe to put into the page as it is: it is ours, and no value of a session is in it."""
     shades = {f"part-{part}": colour for part, colour in colours.PARTS.items()}
-    shades |= {f"fate-{fate}": colours.FATES.get(Fate(fate), colours.SLATE) for fate in words.FATES}
-    shades["fate-other"] = colours.SLATE
+    shades |= {f"fate-{fate}": colours.FATES[Fate(fate)] for fate in words.FATES}
     rules = "".join(f".{name}{{fill:{colour};stroke:{colour};color:{colour}}}\n" for name, colour in shades.items())
     return Markup((_HERE / "style.css").read_text() + rules)
 

@@ -71,7 +71,7 @@ with right:
     else:
         above.altair_chart(
             period_charts.stacked(
-                held, retention_frames.OUTCOME_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
+                held, retention_frames.END_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
             ),
             key="retention_held",
         )
