@@ -50,14 +50,14 @@ GAPS: Final = (
     Column(
         "share",
         "Came in time",
-        "Came before the time limit of the kept blocks: of those that had such blocks.",
+        "Came before the time limit of what was kept for them: of those for which something was.",
         Kind.SHARE,
         value=lambda row: percent(row["in_time"], row["in_time"] + row["too_late"]),
     ),
     Column("in_time", "In time", "As a number.", Kind.COUNT),
     Column("too_late", "Too late", "Came after the time limit.", Kind.COUNT),
-    Column("not_kept", "Nothing was kept", "The turn before left no blocks.", Kind.COUNT),
-    Column("no_limit", "Limit not known", "The blocks that were kept are not in the store.", Kind.COUNT),
+    Column("not_kept", "Nothing was kept", "Nothing was kept of the turn before.", Kind.COUNT),
+    Column("no_limit", "Limit not known", "The record of what was kept is not in the store.", Kind.COUNT),
     Column("median_ns", "Pause, median", "Half of the pauses were no longer.", Kind.SECONDS),
     Column("p95_ns", "Pause, 95 of 100", "95 of 100 pauses were no longer.", Kind.SECONDS),
 )
@@ -184,9 +184,13 @@ def _memory(row: Row) -> float | None:
 
 FATES: Final = (
     Column(
-        "fate", "What became of them", "Of blocks that a turn left (hold outcome).", Kind.WORD, vocabulary=words.FATES
+        "fate",
+        "What became of them",
+        "Of memory that was kept of a turn (hold outcome).",
+        Kind.WORD,
+        vocabulary=words.FATES,
     ),
-    Column("holds", "Times", "How often blocks were kept (holds).", Kind.COUNT),
+    Column("holds", "Times", "How often memory was kept (holds).", Kind.COUNT),
     Column(
         "memory",
         "Share of the memory used",
@@ -209,7 +213,12 @@ FATES: Final = (
     ),
     Column("tokens", "Kept", "All together.", Kind.TOKENS),
     Column("bytes", "Kept", "All together.", Kind.BYTES),
-    Column("held_median_ns", "Kept for, median", "By the decode engine's own clock.", Kind.SECONDS),
+    Column(
+        "held_median_ns",
+        "Kept for, median",
+        "By the own clock of the server that kept it (decode engine).",
+        Kind.SECONDS,
+    ),
 )
 
 
@@ -234,12 +243,13 @@ def cards(gaps: list[Row], limits: list[float], fates: list[Row]) -> list[Card]:
         Card(
             "Time limit",
             " to ".join(text.duration(round(s * 1e9)) for s in limits) or words.NOT_MEASURED,
-            "How long decode engines keep blocks for a next turn (decoder_kv_blocks_ttl).",
+            "How long servers that write answers keep memory for a next turn (decoder_kv_blocks_ttl of decode "
+            "engines).",
         ),
         Card(
             "Kept, and used",
             text.share(read, holds),
-            f"Of {holds:,} times that blocks were kept (holds), {read:,} ended because the next turn came for them.",
+            f"Of {holds:,} times that memory was kept (holds), {read:,} ended because the next turn came for them.",
         ),
         Card(
             "Memory kept for nothing",

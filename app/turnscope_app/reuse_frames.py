@@ -125,7 +125,8 @@ AVOIDABLE: Final = (
     Column(
         "recompute_ns",
         "Time it took",
-        "On the prefill engines, estimated from their own measured speed. Turns beside each other count each.",
+        "On the servers that read prompts (prefill engines), estimated from their own measured speed. Turns beside "
+        "each other count each.",
         Kind.SECONDS,
     ),
     Column(
@@ -165,7 +166,8 @@ def avoidable_cards(table: pa.Table, balance: Row) -> list[Card]:
         Card(
             "Time it took",
             text.duration(_sum(rows, "recompute_ns")),
-            f"Time of the prefill engines: between {text.duration(_sum(rows, 'recompute_low_ns'))} and "
+            f"Time of servers that read prompts (prefill engines): between "
+            f"{text.duration(_sum(rows, 'recompute_low_ns'))} and "
             f"{text.duration(_sum(rows, 'recompute_high_ns'))}.{known}",
             words.Known.ESTIMATED,
         ),
@@ -189,7 +191,8 @@ def gains(balance: Row) -> list[Card]:
         Card(
             "Fetched back",
             text.count(balance["fetched_tokens"], "tokens"),
-            f"Read back from decode workers (reverse fetch) by {text.count(balance['fetches'])} turns; "
+            f"Read back from the servers that had kept them (reverse fetch from decode workers) by "
+            f"{text.count(balance['fetches'])} turns; "
             f"{text.size(balance['fetched_bytes'])} were moved.",
         ),
         Card(

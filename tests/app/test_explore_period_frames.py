@@ -167,7 +167,7 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         ({"diverged_message": 3, "diverged_role": "tool", "diverged_kind": "edited"}, "in message 3, tool (edited"),
         (
             {"late_by_ns": 2_000_000_000, "late_by_error_ns": 1_000_000},
-            "2.00 s after its hold's end, give or take 1.0 ms",
+            "2.00 s after what it is for was let go, give or take 1.0 ms",
         ),
         ({"held_late_notices": 2, "held_late_notice_ns": HOUR}, "2 readers' notices came after"),
         ({"suspicions": ["newer_kind"]}, "A newer turnscope knows what it is."),

@@ -25,7 +25,8 @@ if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
     "An agent sends its whole conversation again with every turn. What the model server still has of it need not be "
-    "computed again: it is in the prefill worker's **own memory**, or **fetched back** from the decode worker that "
+    "computed again: the server that reads prompts (prefill worker) has it in its **own memory**, or it is **fetched "
+    "back** from the server that writes answers (decode worker), which "
     "kept it."
 )
 narrowed = narrowing.bar(store, totals, page="reuse")

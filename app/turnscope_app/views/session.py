@@ -145,7 +145,7 @@ with left:
     st.subheader("Where the prompt came from", anchor=False, help="Prompt tokens of each turn, by source. Measured.")
     frame = charts.tokens_frame(shown, here)
     if frame.empty:
-        st.info("Not measured: the prefill engine's hook did not report these turns.")
+        st.info("Not measured: the server that reads prompts did not report these turns (prefill engine's hook).")
     else:
         st.altair_chart(charts.tokens(frame, here), key="session_tokens")
 with right:
@@ -177,8 +177,9 @@ with details:
     with right:
         st.markdown(
             "**What was moved**",
-            help="Fetched back: from the server that writes answers to the one that reads prompts (reverse fetch, decode to "
-            "prefill worker). Handed over: the other way (handoff).",
+            help="Fetched back: from the server that writes answers to the one that reads prompts (reverse fetch). "
+            "Handed "
+            "over: the other way (handoff).",
         )
         frame = charts.bytes_frame(shown, here)
         if frame.empty:
@@ -187,8 +188,8 @@ with details:
             st.altair_chart(charts.transferred(frame, here), key="session_bytes")
     st.markdown(
         "**How long the engines took**",
-        help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server that "
-        "writes answers (decode worker) had kept, an upper bound.",
+        help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server "
+        "that writes answers (decode worker) had kept, an upper bound.",
     )
     frame = charts.times_frame(shown, here)
     if frame.empty:
