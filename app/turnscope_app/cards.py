@@ -213,7 +213,8 @@ def _fetched(tokens: int | None, size: int | None) -> Card:
     return Card(
         "Tokens fetched back",
         text.count(tokens),
-        f"Read back from decode workers (reverse fetch). Bytes moved: {text.size(size)}.",
+        f"Read back from servers that write answers, which had kept them (reverse fetch from decode workers). Bytes "
+        f"moved: {text.size(size)}.",
     )
 
 

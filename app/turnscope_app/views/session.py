@@ -159,7 +159,7 @@ with left:
     st.subheader("Where the prompt came from", anchor=False, help="Prompt tokens of each turn, by source. Measured.")
     frame = charts.tokens_frame(shown, here)
     if frame.empty:
-        st.info("Not measured: the prefill engine's hook did not report these turns.")
+        st.info("Not measured: the server that reads prompts did not report these turns (prefill engine's hook).")
     else:
         st.altair_chart(charts.tokens(frame, here), key="session_tokens")
 with right:
@@ -191,8 +191,9 @@ with details:
     with right:
         st.markdown(
             "**What was moved**",
-            help="Fetched back: decode to prefill worker (reverse fetch). Handed over: prefill to decode worker "
-            "(handoff).",
+            help="Fetched back: from the server that writes answers to the one that reads prompts (reverse fetch). "
+            "Handed "
+            "over: the other way (handoff).",
         )
         frame = charts.bytes_frame(shown, here)
         if frame.empty:
@@ -201,10 +202,11 @@ with details:
             st.altair_chart(charts.transferred(frame, here), key="session_bytes")
     st.markdown(
         "**How long the engines took**",
-        help="Prefill: on the prefill engine. Fetch: reading back from the decode worker, an upper bound.",
+        help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server "
+        "that writes answers (decode worker) had kept, an upper bound.",
     )
     frame = charts.times_frame(shown, here)
     if frame.empty:
-        st.info("Not measured: neither the engines' hooks nor the proxy's reported times for these turns.")
+        st.info("Not measured: no engine's hook reported times for these turns.")
     else:
         st.altair_chart(charts.times(frame, here), key="session_times")
