@@ -445,7 +445,8 @@ def _kept(fate: str, **changes: Any) -> str:
 def test_a_hold_that_nobody_came_back_for_is_said_to_be_normal() -> None:
     assert _kept("not_continued") == (
         "Memory of 952 tokens was kept by the server that writes answers (decode worker) for 30.00 s. No later turn of "
-        "the session has come, so the memory was let go at its time limit. This is normal: every session has a last turn."
+        "the session has come, so the memory was let go at its time limit. This is normal: every session "
+        "has a last turn."
     )
 
 
