@@ -310,9 +310,10 @@ class Sidecar:
         )
 
     def _troubles(self) -> list[str]:
-        traces = self._traces.trouble if self._traces else None
-        passing_on = self._passing_on.trouble if self._passing_on else None
-        found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces, passing_on)
+        found = [self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble]
+        for what, sending in (("turn traces are", self._traces), ("spans are", self._passing_on)):
+            if sending is not None and sending.trouble:
+                found.append(f"{what} not taken: {sending.trouble}")
         return [trouble for trouble in found if trouble] + self._engines.troubles
 
     def _damage(self) -> str | None:
