@@ -112,7 +112,7 @@ class Emitters:
 
     def mark(self, key: str) -> None:
         """A tally is in the journal: events up to its number count no more."""
-        _, emitter_id, received = key.split(":")
+        emitter_id, _, received = key.removeprefix("tally:").rpartition(":")
         self._state.tallied[emitter_id] = max(int(received), self._state.tallied.get(emitter_id, 0))
 
     def forget(self, emitter_id: str) -> None:

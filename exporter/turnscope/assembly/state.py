@@ -154,6 +154,8 @@ class TurnState(msgspec.Struct, kw_only=True, gc=False):
     hold_use: HoldUse | None = None
     attempt: Attempt | None = None
     stuck: StandsStill | None = None
+    left_open: str | None = None
+    """The stage (``handoff, decode``) where it was last seen when it was counted though no end of it had come."""
     attempt_clock: str = ""
     join: str = "exact"
     counted: bool = False
