@@ -310,6 +310,8 @@ class SessionState(msgspec.Struct, kw_only=True):
     turns: list[Past] = []
     forgotten: int = 0
     """Turns before the first in ``turns``."""
+    forgotten_until: tuple[int, str] | None = None
+    """Begin and id of the last of them."""
 
 
 class Use(msgspec.Struct, array_like=True, gc=False):
