@@ -107,7 +107,7 @@ class Assembler:
         )
         self._agenda = Agenda()
         self._push = self._agenda.push
-        self._joining = Joining(state, self._turns, self._matching, self._closing, self._agenda)
+        self._joining = Joining(state, self._turns, self._matching, self._closing, self._standstill, self._agenda)
         self._lives = Lives(settings, self._engines, self._holds, self._handles, self._agenda)
         for turn in state.turns.values():
             self._push(turn.due_ns, TURN, turn.turn_id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import structs
 
 from turnscope.assembly import counts, learning
@@ -29,6 +31,16 @@ from turnscope.assembly.turns import Turns, anchored, given_handle
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Contribution, HoldRecord, Turn
 from turnscope.semconv import Status
+
+_BY_PLACE: Final = (
+    "reason",
+    "turn_index",
+    "previous_turn_id",
+    "retry_of",
+    "fork_of",
+    *(field for field in Turn.__struct_fields__ if field.startswith("diverged_")),
+)
+"""What only a turn's place in its session tells: it stays as it was told when that place is forgotten."""
 
 
 class Closing:
@@ -220,6 +232,8 @@ class Closing:
 
     def _build(self, turn: TurnState) -> Turn:
         row = build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
+        if turn.row is not None and self._settler.forgot(turn.turn_id):
+            row = structs.replace(row, **{field: getattr(turn.row, field) for field in _BY_PLACE})
         price(turn, row, self._engines.get(turn.prefill_engine_id))
         self._ask_caller(turn, row)
         return row

@@ -1,6 +1,7 @@
 """A turn as one OTLP trace: a root span ``turn`` with its legs and transfers as siblings below it.
 
-A part whose time was not measured has no span; nothing is filled in.
+A part whose time was not measured has no span; nothing is filled in. A clock that shows a time before 1970 measures
+nothing.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
     root.trace_id, root.span_id = trace_id, semconv.span_key(trace_id)
     root.name, root.kind = "turn", Span.SPAN_KIND_INTERNAL
     _put(root.attributes, semconv.TURN_ID, turn.turn_id)
-    root.start_time_unix_nano = turn.started_ns
+    root.start_time_unix_nano = max(0, turn.started_ns)
     ends = [turn.ended_ns] if turn.ended_ns is not None else []
     if not ends and turn.duration_ns is not None:
         ends.append(turn.started_ns + turn.duration_ns)
@@ -97,7 +98,7 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
         ended = _add_part(scope, turn, name, trace_id, root.span_id)
         if ended is not None and turn.ended_ns is None:
             ends.append(ended)
-    root.end_time_unix_nano = max([turn.started_ns, *ends])
+    root.end_time_unix_nano = max([0, turn.started_ns, *ends])
     if not ends:
         _put(root.attributes, "turnscope.turn.end_measured", False)
     _describe(root, turn)
@@ -117,7 +118,7 @@ def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent:
     prefix, fields = _PARTS[name]
     started: int | None = getattr(turn, f"{prefix}_started_ns")
     lasted: int | None = getattr(turn, f"{prefix}_ns")
-    if started is None or lasted is None:
+    if started is None or lasted is None or started < 0:
         return None
     span = scope.spans.add()
     span.trace_id, span.span_id, span.parent_span_id = trace_id, semconv.span_key(trace_id, name), parent
@@ -135,7 +136,7 @@ def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent:
 
 def _add_attempt(scope: ScopeSpans, turn: Turn, attempt: TurnAttempt, trace_id: bytes, parent: bytes) -> None:
     """One attempt of several: of those that were given up there is nothing else in the trace."""
-    if attempt.started_ns is None or attempt.duration_ns is None:
+    if attempt.started_ns is None or attempt.duration_ns is None or attempt.started_ns < 0:
         return
     span = scope.spans.add()
     span.trace_id, span.span_id = trace_id, semconv.span_key(trace_id, f"attempt {attempt.number}")
