@@ -16,7 +16,7 @@ from turnscope.assembly.settings import SECOND
 from turnscope.catalog import METRICS
 from turnscope.catalog.exporter import MISDIRECTED
 from turnscope.cli.errors import Sorry
-from turnscope.cli.ports import cannot_listen
+from turnscope.cli.ports import cannot_listen, check_listening
 from turnscope.config import Settings, split_address, split_pairs
 from turnscope.decode import jsonlines, otlp_json
 from turnscope.journal import checkpoint as checkpoints
@@ -90,6 +90,7 @@ class Sidecar:
         self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit, accept_evaluations=self._accept_spans)
         pass_on = self._passing_on.add if self._passing_on is not None else None
         self._spans = SpansIntake(self._accept_spans, self.metrics.add, max_bytes=limit, pass_on=pass_on)
+        check_listening(settings.otlp_grpc, "--otlp-grpc")
         try:
             self._otlp = OtlpGrpc(self._logs, self._spans, settings.otlp_grpc, max_bytes=limit)
         except OSError:
