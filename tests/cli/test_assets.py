@@ -127,7 +127,10 @@ def test_a_built_wheel_carries_them(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert tree(tmp_path / "out") == expected()
-    assert not list((tmp_path / "installed" / "turnscope" / "assets").rglob("*.py"))
+    packed = tmp_path / "installed" / "turnscope" / "assets"
+    assert not list(packed.rglob("*.py"))
+    recorded = {path.name: path.read_bytes() for path in (packed / "recordings").iterdir()}
+    assert recorded == {path.name: path.read_bytes() for path in (ROOT / "recordings").glob("*.json*")}
 
 
 # --- what they say --------------------------------------------------------------------------------------
