@@ -1,4 +1,5 @@
-"""What travels with the package besides code: Grafana dashboards, Prometheus rules with runbooks, and provisioning."""
+"""What travels with the package besides code: Grafana dashboards, Prometheus rules with runbooks, provisioning, and a
+recording for the demo."""
 
 from __future__ import annotations
 
@@ -50,6 +51,11 @@ def runbooks() -> dict[str, str]:
     """File name to Markdown, one an alert."""
     folder = _top() / "alerts" / "runbooks"
     return {path: text for path, text in _files(folder, "") if path.endswith(".md")} if folder.is_dir() else {}
+
+
+def recordings() -> list[Path]:
+    """Real runs to be replayed; beside each what its engines had counted themselves."""
+    return sorted(Path(str(path)) for path in (_top() / "recordings").iterdir() if path.name.endswith(".jsonl"))
 
 
 def _top() -> Traversable:

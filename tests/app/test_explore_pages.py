@@ -258,7 +258,7 @@ def test_an_alerts_address_opens_its_runbook_whatever_the_store(
     assert not at.exception
     assert urlsplit(address.runbook_url).path == "/runbooks"
     assert at.markdown[0].value.startswith("# TurnscopeKvMismatch")
-    assert "](/sessions?sessions_check=Possibly+wrong" in at.markdown[0].value
+    assert "](/sessions?sessions_period=Last+hour&sessions_suspicion=Reused+memory" in at.markdown[0].value
     assert "127.0.0.1:8501" not in at.markdown[0].value
 
 

@@ -76,7 +76,7 @@ def test_everything_links_to_the_explorer_of_the_house(tmp_path: Path) -> None:
     found = tree(tmp_path)
     assert not [name for name, text in found.items() if "127.0.0.1:8501" in text]
     book = found["alerts/runbooks/TurnscopeKvMismatch.md"]
-    assert "in the explorer:\n\n<https://turnscope.example/x/sessions?sessions_check=Possibly+wrong" in book
+    assert "in the explorer:\n\n<https://turnscope.example/x/sessions?sessions_period=Last+hour" in book
     home = "https://turnscope.example/x/runbooks?runbooks_file="
     assert f"runbook_url: {home}TurnscopeKvMismatch.md" in found["alerts/rules.yml"]
     variables = {v["name"]: v for v in json.loads(found["dashboards/overview.json"])["templating"]["list"]}
@@ -127,7 +127,10 @@ def test_a_built_wheel_carries_them(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert tree(tmp_path / "out") == expected()
-    assert not list((tmp_path / "installed" / "turnscope" / "assets").rglob("*.py"))
+    packed = tmp_path / "installed" / "turnscope" / "assets"
+    assert not list(packed.rglob("*.py"))
+    recorded = {path.name: path.read_bytes() for path in (packed / "recordings").iterdir()}
+    assert recorded == {path.name: path.read_bytes() for path in (ROOT / "recordings").glob("*.json*")}
 
 
 # --- what they say --------------------------------------------------------------------------------------
