@@ -219,7 +219,8 @@ SESSIONS: Final = (
     Column(
         "main_reason",
         "Most often in the way",
-        "The most frequent obstacle to fetching back. First turns, prompts that the prefill worker still had and parts "
+        "The most frequent obstacle to fetching back. First turns, prompts that their reader (prefill worker) still "
+        "had and parts "
         "too small to fetch are none.",
         Kind.WORD,
         vocabulary=words.REASONS,
@@ -250,7 +251,12 @@ SESSIONS: Final = (
         "Read back from the server that writes answers, which had kept them (reverse fetch from the decode worker).",
         Kind.TOKENS,
     ),
-    Column("computed_tokens", "Computed", "Computed on the prefill worker, new text included.", Kind.TOKENS),
+    Column(
+        "computed_tokens",
+        "Computed",
+        "Computed by the server that reads prompts (prefill worker), new text included.",
+        Kind.TOKENS,
+    ),
     Column(
         "recomputed_tokens",
         "Computed again",
@@ -258,7 +264,12 @@ SESSIONS: Final = (
         "for how many turns it is measured.",
         Kind.TOKENS,
     ),
-    Column("fetched_bytes", "Fetched back", "Data moved from decode to prefill workers.", Kind.BYTES),
+    Column(
+        "fetched_bytes",
+        "Fetched back",
+        "Data moved back to servers that read prompts (from decode to prefill workers).",
+        Kind.BYTES,
+    ),
     Column("models", "Model", "The models that served it.", Kind.LIST, value=_names("models")),
     Column(
         "deployments",
@@ -267,7 +278,13 @@ SESSIONS: Final = (
         Kind.LIST,
         value=_names("deployments"),
     ),
-    Column("engines", "Engines", "Prefill and decode engines that served it.", Kind.LIST, value=_names("engines")),
+    Column(
+        "engines",
+        "Engines",
+        "Servers that read its prompts and wrote its answers (prefill and decode engines).",
+        Kind.LIST,
+        value=_names("engines"),
+    ),
 )
 OPTED: Final = (
     Column("label", "Called", "What its application calls it.", width=160, value=lambda row: _harmless(row["label"])),

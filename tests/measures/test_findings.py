@@ -85,6 +85,17 @@ def _without(kind: str | None = None, engine: str | None = None) -> Change:
     return change
 
 
+def _another(name: str, asked: str | None) -> Change:
+    """One more prefill engine, known by ``name``, that was given the name ``asked``."""
+
+    def change(status: SystemStatus) -> None:
+        first = _engine(status, "prefill-0")
+        engine = msgspec.structs.replace(first.engine, id="another", name=asked)
+        status.assembly.engines.append(msgspec.structs.replace(first, name=name, engine=engine))
+
+    return change
+
+
 def _held(name: str, kind: str, **values: Any) -> Change:
     return _engine_count(name, held={kind: HeldStatus(**values)})
 
@@ -190,6 +201,8 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "decode-0",
         _emitter("engine", "decode-0", silent_s=60.0, generation="old"),
     ),
+    ("names_shared", _another("prefill-other", "decode-0"), "prefill-other", _another("prefill-1", "decode-1")),
+    ("names_shared", _another("prefill-other", None), "prefill-other", _another("prefill-1", None)),
     ("lost_events", _emitter("proxy", dropped=3, missing=3), "proxy", _emitter("proxy", received=900)),
     ("lost_events", _emitter("proxy", missing=1), "proxy", _emitter("proxy", missing=0)),
     ("hook_errors", _emitter("engine", "prefill-0", errors=1), "prefill-0", _emitter("engine", "prefill-0", errors=0)),

@@ -94,7 +94,7 @@ def body(*spans: dict[str, Any]) -> bytes:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
 
 
-def test_k40_of_three_spans_in_json_the_one_with_a_30_digit_trace_id_is_rejected_and_numbers_are_exact(
+def test_of_three_spans_in_json_the_one_with_a_30_digit_trace_id_is_rejected_and_numbers_are_exact(
     receiver: Receiver,
 ) -> None:
     answer = receiver.post(gzip.compress(body(plain(1), plain(2, traceId=TRACE[:30]), plain(10))), JSON, **GZIP)

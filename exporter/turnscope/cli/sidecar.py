@@ -16,7 +16,7 @@ from turnscope.assembly.settings import SECOND
 from turnscope.catalog import METRICS
 from turnscope.catalog.exporter import MISDIRECTED
 from turnscope.cli.errors import Sorry
-from turnscope.cli.ports import cannot_listen
+from turnscope.cli.ports import cannot_listen, check_listening
 from turnscope.config import Settings, split_address, split_pairs
 from turnscope.decode import jsonlines, otlp_json
 from turnscope.journal import checkpoint as checkpoints
@@ -90,6 +90,7 @@ class Sidecar:
         self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit, accept_evaluations=self._accept_spans)
         pass_on = self._passing_on.add if self._passing_on is not None else None
         self._spans = SpansIntake(self._accept_spans, self.metrics.add, max_bytes=limit, pass_on=pass_on)
+        check_listening(settings.otlp_grpc, "--otlp-grpc")
         try:
             self._otlp = OtlpGrpc(self._logs, self._spans, settings.otlp_grpc, max_bytes=limit)
         except OSError:
@@ -310,9 +311,10 @@ class Sidecar:
         )
 
     def _troubles(self) -> list[str]:
-        traces = self._traces.trouble if self._traces else None
-        passing_on = self._passing_on.trouble if self._passing_on else None
-        found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces, passing_on)
+        found = [self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble]
+        for what, sending in (("turn traces are", self._traces), ("spans are", self._passing_on)):
+            if sending is not None and sending.trouble:
+                found.append(f"{what} not taken: {sending.trouble}")
         return [trouble for trouble in found if trouble] + self._engines.troubles
 
     def _damage(self) -> str | None:

@@ -59,7 +59,8 @@ def traces_fail(status: SystemStatus) -> Iterator[Finding]:
             check="traces_fail",
             where=status.exporter.traces_endpoint or "trace backend",
             what=f"The last export of turn traces failed: {status.exporter.traces_error}.",
-            fix="Check the address and protocol of --export-otlp (OTLP over gRPC, usually port 4317).",
+            fix="Check the address and protocol of --export-otlp (OTLP over gRPC, usually port 4317; grpcs:// or "
+            "https:// where it wants TLS).",
         )
 
 

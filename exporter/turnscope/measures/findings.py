@@ -38,6 +38,7 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_clocks.clock_stepped,
     checks_settings.no_connector,
     checks_settings.bidirectional_off,
+    checks_settings.names_shared,
     checks_settings.block_sizes_differ,
     checks_settings.vllm_versions_differ,
     checks_settings.threshold_odd,
