@@ -132,9 +132,25 @@ def next_steps(summary: SessionSummary) -> list[Action]:
         where = f" ({text.listed(summary.engines, 4)})" if summary.engines else ""
         doubt = f"Until it is explained, stop fetching back (its runbook says how) on this session's engines{where}."
         return [STEPS[verdict][0], Action(Owner.SERVING, doubt)]
+    if verdict in (Verdict.MOSTLY_UNKNOWN, Verdict.LARGEST_UNKNOWN) and summary.spans and _dark_calls(summary):
+        return list(TO_TIME_CALLS)
     return list(STEPS[verdict])
 
 
+def _dark_calls(summary: SessionSummary) -> bool:
+    """Whether most of what is unknown is inside of model calls."""
+    return 2 * summary.unknown_model_call_ns >= summary.unknown_ns
+
+
+TO_TIME_CALLS: Final = (
+    Action(
+        Owner.APPLICATION,
+        "Let the agent stream answers, with an instrumentation that tells when the first word came (docs/agents.md "
+        "says which do): only that tells reading from writing.",
+    ),
+    Action(Owner.SERVING, "If the model is your own, start its proxy with `turnscope run`, which times every answer."),
+)
+"""Where the agent's spans came, and its model calls are what is unknown."""
 TO_MAKE_SMALLER: Final = (
     "Give every run of the agent a session of its own, or send fewer spans: then it is taken apart."
 )
