@@ -185,6 +185,13 @@ SESSIONS: Final = (
         "wall_ns", "Lasted", "From the first thing known of it to the last, waits for people included.", Kind.SECONDS
     ),
     Column(
+        "working_ns",
+        "Worked",
+        "Its time without the waits for people: nothing but people makes those shorter.",
+        Kind.SECONDS,
+        value=lambda row: None if row.get("wall_ns") is None else row["wall_ns"] - (row.get("user_wait_ns") or 0),
+    ),
+    Column(
         "most",
         "Most of its work",
         "What most of its time was spent on, waits for a person left out, and the share of its time without them.",

@@ -34,6 +34,8 @@ if not gaps and not fates:
 limits = retention_frames.limits(found[retention_queries.GAPS])
 tables.cards(retention_frames.cards(gaps, limits, fates), page="retention")
 st.markdown(retention_frames.sentence(gaps, fates))
+for action in retention_frames.remedies(gaps, limits, fates):
+    st.markdown(controls.owned(action))
 
 left, right = st.columns(2)
 with left:
