@@ -69,6 +69,8 @@ with right:
         bind="query-params",
         label_visibility="collapsed",
     )
+    # An address that names none chooses nothing, although one is required.
+    unit = unit or "Tokens"
     held = retention_frames.held(found[retention_queries.COURSE], retention_frames.UNITS[unit], narrowed.step_ns)
     if held.empty:
         above.info(

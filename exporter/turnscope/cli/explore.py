@@ -181,6 +181,8 @@ def command(port: int, origins: Sequence[str] = ()) -> list[str]:
         "browser.serverAddress": HOST,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "type",
+        # No page draws by naming a value; and to look for such, pages were parsed in the threads of those who visit them.
+        "runner.magicEnabled": "false",
         "logger.hideWelcomeMessage": "true",
         "theme.light.primaryColor": "#097468",
         "theme.dark.primaryColor": "#1fb5a3",
