@@ -102,8 +102,10 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
     present = [name for name in SHADES if name in set(frame["what"])]
     lines = (
         alt.Chart(frame)
-        .mark_line(interpolate="monotone", strokeWidth=2.5)
+        .mark_line(interpolate="monotone")
         .encode(
+            # Of all together, thicker: its colour is near that of what is not known.
+            strokeWidth=alt.condition(alt.datum.what == EVERY, alt.value(4), alt.value(2)),
             x=alt.X(
                 "seconds:Q",
                 title="Pause until the next turn",

@@ -97,8 +97,8 @@ def story(rows: list[dict[str, Any]], numbers: list[int], every: list[int], by_i
                     args=(numbers[again], every),
                 )
         if len(rows) > 1 and number == numbers[first.position]:
-            here = "of this page" if len(every) > len(rows) else "of this session"
-            st.caption(f"Told first {here}: {first.why}.")
+            of_page = " of this page" if len(every) > len(rows) else ""
+            st.caption(f"Turn {number}{of_page} is told first: it is {first.why}.")
         if turn["suspicions"]:
             st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(stories.warning(turn))}")
         st.markdown("\n\n".join(text.escaped(part) for part in stories.whole(turn)))

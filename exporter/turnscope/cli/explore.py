@@ -181,7 +181,7 @@ def command(port: int, origins: Sequence[str] = ()) -> list[str]:
         "browser.serverAddress": HOST,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "type",
-        # No page draws by naming a value; and to look for such, pages were parsed in the threads of those who visit them.
+        # No page draws by naming a value: it need not be parsed for such when somebody visits it.
         "runner.magicEnabled": "false",
         "logger.hideWelcomeMessage": "true",
         "theme.light.primaryColor": "#097468",
