@@ -68,7 +68,11 @@ def answer(summary: SessionSummary) -> str:
     shares = answers.shares(summary)
     said = [f"{shares[part]} of the time {SPENT[part]}" for part, _ in spent[:1]]
     said += [f"{shares[part]} {SPENT[part]}" for part, _ in spent[1:3]]
-    return f"It took {text.duration(summary.wall_ns)}: {', '.join(said)}."
+    worked = ""
+    if summary.user_wait_ns:
+        working = text.duration(summary.wall_ns - summary.user_wait_ns)
+        worked = f", {working} of it working time (waits for a person left out)"
+    return f"It took {text.duration(summary.wall_ns)}{worked}: {', '.join(said)}."
 
 
 def ceiling(summary: SessionSummary) -> str:
@@ -166,6 +170,9 @@ STEPS: Final[dict[Verdict, tuple[Action, ...]]] = {
     Verdict.NOT_ANSWERED: (
         Action(Owner.SERVING, "See below where turns ended without an answer, and why, before any slowness."),
         Action(Owner.APPLICATION, "Where the client itself broke off (cancelled), see whether that was meant."),
+    ),
+    Verdict.TASKS_FAILED: (
+        Action(Owner.APPLICATION, "See the last turn or tool of the task below: it is what failed."),
     ),
     Verdict.NOTHING_TIMED: (Action(Owner.APPLICATION, "Nothing: all of its time was waiting for a person."),),
     Verdict.MOSTLY_UNKNOWN: (
