@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 MAX_SPANS: Final = 1000
-"""Of missing numbers remembered per emitter, open ones and lost ones; what comes of those that are forgotten is taken as
-a duplicate."""
+"""Of missing numbers remembered per emitter, open ones and lost ones; what comes of forgotten ones is taken as a
+duplicate."""
 
 
 class Arrival(Enum):
