@@ -18,12 +18,32 @@ RUNBOOKS: Final = EXPLORER + RUNBOOKS_PAGE
 """Where the shipped alerts and panels say that runbooks are: an address is this, the alert's name and ``.md``. The
 explorer has them with it, so it needs nothing but the package."""
 
+ITS_ADDRESS: Final = f" (its address in place of `{EXPLORER.removeprefix('http://')}`)"
+"""What runbooks say where they link to the explorer, until somebody has named its address."""
+
+
+STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
+"""How the explorer's pages are told which store to show."""
+DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
+"""... that their data are a demonstration's: what they are, in a sentence."""
+TRACE_LINK_VARIABLE: Final = "TURNSCOPE_EXPLORE_TRACE_LINK"
+"""... where a turn's trace is to be seen."""
+LABELS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LABELS"
+LINKS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LINKS"
+"""... what applications have opted in to: JSON objects of templates by application."""
+
 
 def files() -> Iterator[tuple[str, str]]:
     """Path, below the folder that they are written to, and content."""
     for name in FOLDERS:
         if (_top() / name).is_dir():
             yield from _files(_top() / name, name)
+
+
+def addressed(text: str, *, explorer: str, runbooks: str | None) -> str:
+    """A shipped file with these addresses of the explorer and of the runbooks; by default the explorer has them."""
+    text = text.replace(RUNBOOKS, runbooks or explorer + RUNBOOKS_PAGE)
+    return text if explorer == EXPLORER else text.replace(ITS_ADDRESS, "").replace(EXPLORER, explorer)
 
 
 def runbooks() -> dict[str, str]:

@@ -227,6 +227,23 @@ def test_names_that_mean_something_else_cannot_be_given() -> None:
     assert engine_of(run) == [f"prefill-{n}" for n in range(4)]
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("east\n\x1b[31m\x00", "east__[31m_"),
+        (" ", "prefill-0"),
+        ("x" * 3000, "x" * 100),
+        ('a{b="c"}\\', 'a{b="c"}\\'),
+        ("übung 1", "übung 1"),
+    ],
+)
+def test_a_name_has_only_what_can_be_printed_and_an_end(given: str, name: str) -> None:
+    run = Run().feed([Process("e1", "engine", msgspec.structs.replace(P, name=given, model=given)).started()])
+    assert engine_of(run) == [name]
+    (info,) = [s for s in run.assembler.samples(run.now_ns) if s.metric == "turnscope_engine_info"]
+    assert all(label.isprintable() and len(label) <= 100 for label in info.labels)
+
+
 def test_an_engine_that_comes_back_to_a_name_given_on_has_no_series_of_it() -> None:
     lost_ms = 200_000
     old, new = (Process(f"e{n}", "engine", msgspec.structs.replace(P, id=f"p-{n}")) for n in (0, 1))

@@ -14,7 +14,7 @@ from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.digests import Digests
-from turnscope.assembly.emitters import PROXY, Emitters
+from turnscope.assembly.emitters import PROXY, TALLY, Emitters
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
@@ -359,7 +359,7 @@ class Assembler:
     # --- restart --------------------------------------------------------------------------------------
     def mark_counted(self, key: str, arrival_ns: int) -> None:
         """The journal has this key: it contributes nothing again. To be called before its events are fed again."""
-        if key.startswith("tally:"):
+        if key.startswith(TALLY):
             self._emitters.mark(key)
         else:
             self._state.counted[key] = arrival_ns

@@ -339,6 +339,8 @@ class State(msgspec.Struct, kw_only=True):
     """Clock to the clocks compared with it: what those show, less what it shows."""
     names: dict[str, str] = {}
     """Bounded engine name to the id of the engine that has it."""
+    holders: dict[str, list[str]] = {}
+    """Name of a reader to the names of the holders that it is told apart with."""
     places: dict[str, str] = {}
     """``host:side channel port`` to the engine that listens there."""
     turns: dict[str, TurnState] = {}

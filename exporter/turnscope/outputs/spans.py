@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
 from turnscope import semconv
+from turnscope.measures.reuse import reused_tokens
 from turnscope.model import Turn, TurnAttempt
 
 MAX_BYTES: Final = 2_048
@@ -162,9 +163,7 @@ def _describe(root: Span, turn: Turn) -> None:
         _put(root.attributes, semconv.FINISH_REASON, [turn.finish_reason])
     if turn.ttft_ns is not None:
         _put(root.attributes, semconv.TIME_TO_FIRST_CHUNK, turn.ttft_ns / 1e9)
-    reused = [turn.local_hit_tokens, turn.fetched_tokens, turn.external_tokens]
-    if None not in reused:
-        _put(root.attributes, "gen_ai.usage.cache_read.input_tokens", sum(n or 0 for n in reused))
+    _put(root.attributes, "gen_ai.usage.cache_read.input_tokens", reused_tokens(turn))
     if turn.status in ("error", "stuck"):
         what = "failed" if turn.status == "error" else "stuck"
         root.status.code = Status.STATUS_CODE_ERROR
