@@ -30,7 +30,7 @@ _PATIENCE_S: Final = 30.0
 """How long an unavailable sidecar is asked again."""
 _HOPELESS: Final = {
     "Connection refused": "nothing listens at {to}: start 'turnscope serve' there, or name its address with --to",
-    "Failed parsing HTTP/2": "what listens at {to} speaks no gRPC: name the sidecar's port for it (--otlp-grpc) with --to",
+    "Failed parsing HTTP/2": "what listens at {to} speaks no gRPC: name the sidecar's --otlp-grpc with --to",
 }
 """Parts of gRPC's words for what will not be another time, and ours."""
 _EMITTER_ID: Final = "turnscope.emitter.id"

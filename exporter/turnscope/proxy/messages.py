@@ -27,6 +27,7 @@ WAITING_LIMIT: Final = 64 << 20
 AT_ONCE: Final = 32 << 10
 """Bytes of a body that serving threads read themselves where there is no room: about a millisecond."""
 _TOLD: Final = FIELDS - {MODEL}
+_LISTS: Final = ("messages", "input")
 
 Pause = Callable[[], None]
 
@@ -142,6 +143,9 @@ def _nothing(key: Key | None) -> Told:
 def _told(reading: Reading, key: Key | None, pause: Pause) -> Told:
     messages, parts = _Lines(), _Lines()
     fields = {name: value for name, value in reading.fields().items() if name in _TOLD}
+    for name in _LISTS:
+        if isinstance(entries := fields.get(name), list):
+            del entries[:-MAX_LIST]  # neither told nor read any further
     pause()
     for piece in pieces(fields):
         pause()
