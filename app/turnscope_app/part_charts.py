@@ -111,7 +111,7 @@ def latency_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd
     return pd.DataFrame(rows, columns=["at", "when", "what", "seconds"])
 
 
-_WAITS: Final = {"Whole task": colours.VIOLET, "First token": colours.BLUE}
+_WAITS: Final = {"Whole task": colours.REST, "First token": colours.READING}
 
 
 def latency(frame: pd.DataFrame) -> alt.Chart:

@@ -33,6 +33,7 @@ def head(summary: SessionSummary) -> str:
         *(f"application {name}" for name in _names(summary.applications)),
         *(f"agent {name}" for name in _names(summary.agents)),
         *(f"model {name}" for name in _names(summary.models)),
+        *(f"in {name}" for name in _names(summary.deployments)),
         f"started by {text.harmless(summary.parent_session_id)}" if summary.parent_session_id else "",
         text.turns(summary.turns) if summary.turns else "",
         f"{summary.model_calls:,} {'other ' if summary.turns else ''}model calls" if summary.model_calls else "",

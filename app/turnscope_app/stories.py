@@ -24,12 +24,15 @@ def prompt(turn: Turn) -> str:
     """Where the prompt's tokens came from."""
     total = turn["prompt_tokens"]
     if total is None:
-        return "The prompt's length was not measured: the prefill engine did not report this turn."
+        return (
+            "The prompt's length was not measured: the server that reads prompts (prefill engine) did not report this "
+            "turn."
+        )
     parts = []
     if turn["local_hit_tokens"]:
-        parts.append(f"{turn['local_hit_tokens']:,} were in the prefill worker's own memory")
+        parts.append(f"{turn['local_hit_tokens']:,} were in the own memory of {doubt.READER}")
     if turn["fetched_tokens"]:
-        parts.append(f"{turn['fetched_tokens']:,} were fetched back from the decode worker{_fetch(turn)}")
+        parts.append(f"{turn['fetched_tokens']:,} were fetched back{_fetch(turn)} from {doubt.WRITER}")
     if turn["external_tokens"]:
         parts.append(f"{turn['external_tokens']:,} came from another KV store")
     if turn["computed_tokens"]:
@@ -90,9 +93,9 @@ def kept(turn: Turn) -> str:
         return "Memory was kept for the next turn; what became of it has not been reported."
     what = "Memory" if turn["hold_tokens"] is None else f"Memory of {turn['hold_tokens']:,} tokens"
     if turn["hold_fate"] == Fate.HELD:
-        return f"{what} is still kept on the decode worker for the next turn."
+        return f"{what} is still kept by {doubt.WRITER} for the next turn."
     for_time = "" if turn["hold_held_ns"] is None else f" for {text.duration(turn['hold_held_ns'])}"
-    return f"{what} was kept on the decode worker{for_time}. {_fate(turn)}"
+    return f"{what} was kept by {doubt.WRITER}{for_time}. {_fate(turn)}"
 
 
 def _fate(turn: Turn) -> str:

@@ -14,12 +14,12 @@ STEPS: Final[dict[str, str]] = {
     Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy "
     "gives a handle only to a request that continues the turn it came from: clients keep the history, reasoning "
     "included, as it was sent, put what changes from turn to turn behind it, and take a new session id when they "
-    "edit it. Empty the prefill worker's cache afterwards.",
+    "edit it. Empty the cache of the server that reads prompts afterwards (prefill worker).",
     Suspicion.READ_AFTER_RELEASE: "Ask again before you rely on this answer. Then let the proxy pass "
     "`kv_transfer_params` on whole, with `remote_blocks_expiry_time`, keep handles for 5 s less than "
     "`decoder_kv_blocks_ttl`, and keep the hosts' clocks in step.",
-    Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a decode "
-    "worker that was restarted, and those whose time limit is over.",
+    Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a server "
+    "(decode worker) that was restarted, and those whose time limit is over.",
     Suspicion.DUPLICATE_HANDLE: "Ask again before you rely on this answer. Then let the proxy remove a handle when it "
     "gives it (take, not read), under a lock that its workers share; retries and regenerations go without it.",
     Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of workers "
@@ -182,7 +182,7 @@ def _compared(row: Row) -> str:
         return f"What {left} left on {engine} at {at}{kept}.{end}"
     if row["previous_turn_id"] is not None:
         number = "the turn before it" if row["previous_index"] is None else f"turn {row['previous_index']:,}"
-        return f"The prompt and the answer of {number}; what a decode worker kept of it is not in the store."
+        return f"The prompt and the answer of {number}; what was kept of it is not in the store."
     return "Nothing that is in the store any more."
 
 
@@ -191,7 +191,10 @@ def _too_late(row: Row) -> list[tuple[str, str]]:
     if row["late_by_ns"] is not None and row["late_by_ns"] > 0:
         error = "" if not row["late_by_error_ns"] else f", give or take {text.duration(row['late_by_error_ns'])}"
         found.append(
-            ("Too late", f"The handle was used {text.duration(row['late_by_ns'])} after its hold's end{error}.")
+            (
+                "Too late",
+                f"The handle was used {text.duration(row['late_by_ns'])} after what it is for was let go{error}.",
+            )
         )
     if row["held_late_notices"]:
         found.append(

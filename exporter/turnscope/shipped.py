@@ -23,6 +23,17 @@ ITS_ADDRESS: Final = f" (its address in place of `{EXPLORER.removeprefix('http:/
 """What runbooks say where they link to the explorer, until somebody has named its address."""
 
 
+STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
+"""How the explorer's pages are told which store to show."""
+DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
+"""... that their data are a demonstration's: what they are, in a sentence."""
+TRACE_LINK_VARIABLE: Final = "TURNSCOPE_EXPLORE_TRACE_LINK"
+"""... where a turn's trace is to be seen."""
+LABELS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LABELS"
+LINKS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LINKS"
+"""... what applications have opted in to: JSON objects of templates by application."""
+
+
 def files() -> Iterator[tuple[str, str]]:
     """Path, below the folder that they are written to, and content."""
     for name in FOLDERS:

@@ -76,10 +76,23 @@ def _course(*rows: tuple[str, str, int]) -> pa.Table:
 
 def test_obstacles_leave_out_what_was_in_nobodys_way_and_name_the_frequent_ones() -> None:
     rows = [("recompute", f"newer_reason_{n}", n) for n in range(1, 9)]
-    frame, shades = reuse_frames.obstacles(_course(("mixed", "none", 50), *rows), HOUR)
-    assert list(frame["what"]) == [*(f"newer_reason_{n}" for n in range(8, 2, -1)), reuse_frames.OTHERS]
-    assert list(frame["value"]) == [8, 7, 6, 5, 4, 3, 3]
-    assert set(frame["what"]) <= set(shades)
+    frame = reuse_frames.obstacles(_course(("mixed", "none", 50), *rows), HOUR)
+    assert list(frame["what"]) == [
+        *(f"newer_reason_{n}: {n} turns" for n in range(8, 2, -1)),
+        f"{reuse_frames.OTHERS}: 3 turns",
+    ]
+    assert list(frame["turns"]) == [8, 7, 6, 5, 4, 3, 3]
+    assert set(frame["most"]) == {8}
+
+
+def test_what_ended_kept_memory_the_same_way_is_one_thing_over_time() -> None:
+    rows = [{"at_ns": 0, "outcome": outcome, "level_tokens": 2.0} for outcome in ("lease", "aborted", "read", "ttl")]
+    frame = retention_frames.held(pa.Table.from_pylist(rows), "level_tokens", HOUR)
+    assert dict(zip(frame["what"], frame["value"], strict=True)) == {
+        "Fetched by the next turn": 2.0,
+        "Let go at the time limit": 2.0,
+        "Missed or lost": 4.0,
+    }
 
 
 def test_a_path_of_a_newer_turnscope_is_drawn_as_unknown() -> None:
@@ -154,7 +167,7 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         ({"diverged_message": 3, "diverged_role": "tool", "diverged_kind": "edited"}, "in message 3, tool (edited"),
         (
             {"late_by_ns": 2_000_000_000, "late_by_error_ns": 1_000_000},
-            "2.00 s after its hold's end, give or take 1.0 ms",
+            "2.00 s after what it is for was let go, give or take 1.0 ms",
         ),
         ({"held_late_notices": 2, "held_late_notice_ns": HOUR}, "2 readers' notices came after"),
         ({"suspicions": ["newer_kind"]}, "A newer turnscope knows what it is."),

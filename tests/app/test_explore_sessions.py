@@ -14,6 +14,7 @@ from tests.app.test_explore_home import filled, session
 from tests.store.rows import SECOND
 from turnscope import shipped
 from turnscope.semconv import Part
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import filters, opted, words
 
 
@@ -139,8 +140,8 @@ def test_applications_and_agents_come_before_ids(store: Path, monkeypatch: pytes
 
 
 def test_an_application_that_opted_in_has_its_label_and_its_link(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(opted.LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
-    monkeypatch.setenv(opted.LINKS_VARIABLE, '{"desk": "https://traces.example/s/{session}"}')
+    monkeypatch.setenv(LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
+    monkeypatch.setenv(LINKS_VARIABLE, '{"desk": "https://traces.example/s/{session}"}')
     frame = opened("sessions", store, monkeypatch).dataframe[0].value.set_index("session")
     assert list(frame.loc["s2", ["label", "link"]]) == ["Ticket s2", "https://traces.example/s/s2"]
     assert frame.loc["s1", ["label", "link"]].isna().all()
@@ -163,6 +164,7 @@ def test_a_link_is_https_with_the_id_escaped(template: str, made: str | None) ->
 def test_a_list_without_names_has_no_empty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened("sessions", filled(tmp_path, session(1, 0, applications=[])), monkeypatch)
     assert next(iter(at.dataframe[0].value.columns)) == "session"
+    assert "deployments" not in at.dataframe[0].value.columns
     assert "sessions_applications" not in [box.key for box in at.selectbox]
 
 

@@ -154,6 +154,17 @@ def test_a_turn_whose_decode_never_comes_is_finalised_a_minute_after_its_last_fa
     assert not run.turns()["p1"].has_decode
 
 
+def test_what_a_journal_counted_of_a_process_is_not_counted_again_whatever_its_id_is() -> None:
+    for emitter_id in ("a:b", "tally:", "é/"):
+        process = Process(emitter_id, "engine", P)
+        whole = Run().feed([process.started()]).wait(1)
+        replayed = Run()
+        for key in whole.keys:
+            replayed.assembler.mark_counted(key, 0)
+        assert whole.count("events_received_total", "engine") == 1
+        assert replayed.feed([process.started()]).wait(1).keys == []
+
+
 # --- names ----------------------------------------------------------------------------------------------
 def engine_of(run: Run) -> list[str]:
     return [engine.name for engine in run.assembler.status(run.now_ns).engines]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.measures.healthy import healthy_status
+from turnscope.catalog.exporter import MISDIRECTED
 from turnscope.measures.findings import CHECKS, findings
 from turnscope.model import (
     ClockStatus,
@@ -429,6 +430,10 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     ("spans_without_session", _assembly(spans_without_session=1), "agents", _assembly(spans_without_session=0)),
     ("requests_too_large", _exporter(too_large_requests=1), "sidecar's receiver", _exporter(too_large_requests=0)),
+    *(
+        ("misdirected", _exporter(misdirected={what: 1}), "127.0.0.1:4318", _exporter(misdirected={}))
+        for what in MISDIRECTED
+    ),
     ("spans_rejected", _exporter(rejected_spans=1), "sidecar's receiver", _exporter(rejected_spans=0, spans=1)),
     (
         "spans_not_passed_on",

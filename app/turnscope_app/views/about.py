@@ -11,8 +11,9 @@ whole = data.totals(store)
 
 controls.head("About this data", page="about")
 st.markdown(
-    "turnscope watches vLLM engines that split **prefill** (reading the prompt) and **decode** (writing the answer). "
-    "When an answer is done, the decode worker can keep its memory (a **hold**), so that the session's next turn can "
+    "turnscope watches vLLM servers of which some **read prompts** (prefill) and others **write answers** (decode). "
+    "When an answer is done, the server that wrote it can keep its memory (a hold), so that the session's next turn "
+    "can "
     "**fetch it back** instead of computing it again. These pages show, turn by turn, whether that worked, and why not."
 )
 st.caption("Store")
@@ -70,7 +71,7 @@ for title, note, vocabulary, seen_counts, total, what in (
         "Turns",
     ),
     (
-        "What became of kept blocks (hold outcome)",
+        "What became of kept memory (hold outcome)",
         "The engine's outcome ttl has several meanings: they are told apart by whether a later turn came.",
         words.FATES,
         counts.by_hold_fate,

@@ -25,7 +25,8 @@ if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
     "An agent sends its whole conversation again with every turn. What the model server still has of it need not be "
-    "computed again: it is in the prefill worker's **own memory**, or **fetched back** from the decode worker that "
+    "computed again: the server that reads prompts (prefill worker) has it in its **own memory**, or it is **fetched "
+    "back** from the server that writes answers (decode worker), which "
     "kept it."
 )
 narrowed = narrowing.bar(store, totals, page="reuse")
@@ -52,16 +53,14 @@ with right:
     st.subheader(
         "What was in the way",
         anchor=False,
-        help="Turns by the reason why no more was fetched back; turns that nothing was in the way of are left out.",
+        help="Turns by the reason why no more was fetched back; turns that nothing was in the way of are left out. "
+        f"The stronger, the more turns in {steps.named(narrowed.step_ns)}.",
     )
-    found, shades = reuse_frames.obstacles(course, narrowed.step_ns)
+    found = reuse_frames.obstacles(course, narrowed.step_ns)
     if found.empty:
         st.success("Nothing was in the way: all that could be fetched back was.", icon=":material/check_circle:")
     else:
-        st.altair_chart(
-            period_charts.stacked(found, shades, title=f"Turns in {steps.named(narrowed.step_ns)}", unit="Turns"),
-            key="reuse_obstacles",
-        )
+        st.altair_chart(reuse_frames.in_the_way(found), key="reuse_obstacles")
 
 st.subheader("Computed again, and need not have been", anchor=False)
 avoidable = period_data.avoidable(store, narrowed.asked)

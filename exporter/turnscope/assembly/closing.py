@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import structs
 
 from turnscope.assembly import counts, learning
@@ -29,6 +31,16 @@ from turnscope.assembly.turns import Turns, anchored, given_handle
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Contribution, HoldRecord, Turn
 from turnscope.semconv import Status
+
+_BY_PLACE: Final = (
+    "reason",
+    "turn_index",
+    "previous_turn_id",
+    "retry_of",
+    "fork_of",
+    *(field for field in Turn.__struct_fields__ if field.startswith("diverged_")),
+)
+"""What only a turn's place in its session tells: it stays as it was told when that place is forgotten."""
 
 
 class Closing:
@@ -86,7 +98,7 @@ class Closing:
         again: set[str] = set()
         while self.dirty:
             again |= self._judge_changed()
-        for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
+        for hold in [h for h in map(self._state.old_holds.get, sorted(self.dirty_holds)) if h is not None]:
             again |= self._holds.suspects(hold)
             self._revise_hold(hold)
         self.dirty_holds = set()
@@ -123,9 +135,6 @@ class Closing:
             if turn.counted:
                 self._turns.put(turn)
         return {key for key, turn in changed.items() if turn.counted or turn.row is not None or turn.stuck is not None}
-
-    def _known_hold(self, key: str) -> HoldState | None:
-        return self._state.old_holds.get(key)
 
     # --- turns ----------------------------------------------------------------------------------------
     def close_turn(self, turn: TurnState) -> None:
@@ -223,6 +232,8 @@ class Closing:
 
     def _build(self, turn: TurnState) -> Turn:
         row = build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
+        if turn.row is not None and self._settler.forgot(turn.turn_id):
+            row = structs.replace(row, **{field: getattr(turn.row, field) for field in _BY_PLACE})
         price(turn, row, self._engines.get(turn.prefill_engine_id))
         self._ask_caller(turn, row)
         return row

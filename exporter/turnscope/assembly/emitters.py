@@ -16,6 +16,8 @@ from turnscope.semconv import request_of
 
 PROXY: Final = "proxy"
 """The kind of emitter whose word on each turn is awaited while it lives."""
+TALLY: Final = "tally:"
+"""What the keys of tallies begin with; the emitter's id, which may hold anything, and a number follow."""
 STOPPED: Final = ("stopping", "switched_off")
 
 
@@ -107,12 +109,12 @@ class Emitters:
         for emitter in self._state.emitters.values():
             if emitter.tally:
                 counts = [one(*key.split("/"), value=value) for key, value in emitter.tally.items()]
-                self._ledger.count(f"tally:{emitter.emitter.id}:{emitter.received}", counts)
+                self._ledger.count(f"{TALLY}{emitter.emitter.id}:{emitter.received}", counts)
                 emitter.tally = {}
 
     def mark(self, key: str) -> None:
         """A tally is in the journal: events up to its number count no more."""
-        _, emitter_id, received = key.split(":")
+        emitter_id, _, received = key.removeprefix(TALLY).rpartition(":")
         self._state.tallied[emitter_id] = max(int(received), self._state.tallied.get(emitter_id, 0))
 
     def forget(self, emitter_id: str) -> None:

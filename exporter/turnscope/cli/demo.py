@@ -30,6 +30,7 @@ from turnscope.cli.sidecar import Sidecar
 from turnscope.cli.trace_counter import TraceCounter
 from turnscope.config import Settings
 from turnscope.model import plural
+from turnscope.shipped import DEMO_VARIABLE, STORE_VARIABLE
 from turnscope.store import summing
 from turnscope.store.session_queries import SummaryFilter
 
@@ -142,7 +143,7 @@ def explorer(store: str, folder: Path) -> Iterator[str]:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**os.environ, explore.STORE_VARIABLE: store, explore.DEMO_VARIABLE: ABOUT},
+            env={**os.environ, STORE_VARIABLE: store, DEMO_VARIABLE: ABOUT},
         )
     address = f"http://127.0.0.1:{port}"
     try:

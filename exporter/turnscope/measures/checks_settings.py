@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from turnscope.catalog import SHARED_NAMES
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import EngineStatus, SystemStatus, plural
+from turnscope.model import SECOND_NS, EngineStatus, SystemStatus, plural
 from turnscope.semconv import Reason, Role
 
-DECLINE_MARGIN_NS: Final = 5_000_000_000
+DECLINE_MARGIN_NS: Final = 5 * SECOND_NS
 """P declines a read that would begin later than this before the hold's end."""
 ENOUGH: Final = 10
 """Turns before a share is judged."""
@@ -198,13 +198,16 @@ def proxy_keeps_too_long(status: SystemStatus) -> Iterator[Finding]:
     kept = status.exporter.proxy_ttl_s
     for engine in _side(status, Role.DECODE):
         ttl = engine.engine.hold_ttl_ns
-        if kept is not None and ttl is not None and DECLINE_MARGIN_NS < ttl < kept * 1e9 + DECLINE_MARGIN_NS:
+        if kept is None or ttl is None:
+            continue
+        at_most_ns = ttl - DECLINE_MARGIN_NS
+        if 0 < at_most_ns < kept * SECOND_NS:
             yield Finding(
                 severity=Severity.WARNING,
                 check="proxy_keeps_too_long",
                 where=engine.name,
                 what=f"Blocks are held for {ttl / 1e9:g} s, and this sidecar takes it that the proxy gives a handle "
                 f"for up to {kept:g} s: P declines what comes within 5 s of the hold's end, or later.",
-                fix=f"Let the proxy keep handles for at most {ttl / 1e9 - 5:g} s; if it does, tell the sidecar with "
-                "--proxy-ttl-seconds.",
+                fix=f"Let the proxy keep handles for at most {at_most_ns / SECOND_NS:g} s; if it does, tell the "
+                "sidecar with --proxy-ttl-seconds.",
             )

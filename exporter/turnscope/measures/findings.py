@@ -74,6 +74,7 @@ CHECKS: Final[tuple[Callable[[SystemStatus], Iterable[Finding]], ...]] = (
     checks_sidecar.records_rejected,
     checks_sidecar.spans_rejected,
     checks_sidecar.requests_too_large,
+    checks_sidecar.misdirected,
     checks_sidecar.spans_not_passed_on,
     checks_sidecar.not_scraped,
     checks_sidecar.replaying,
