@@ -147,6 +147,7 @@ def session(summary: SessionSummary, turns: pa.Table) -> list[Card]:
     """The figures of one session; how much was computed again only where there is evidence of it."""
     found = [
         Card("Whole session", text.duration(summary.wall_ns), "From the first thing known of it to the last."),
+        Card("Working time", text.duration(summary.wall_ns - summary.user_wait_ns), answers.WORKING),
         _spared(summary),
         Card("Turns", text.count(summary.turns), "Model calls, as the client sees them."),
         _tools(summary),

@@ -162,9 +162,10 @@ SESSIONS: Final = (
         "Application",
         "As its spans name it, with its version.",
         Kind.LIST,
+        width=135,
         value=_names("applications"),
     ),
-    Column("agents", "Agent", "The agents that took part.", Kind.LIST, value=_names("agents")),
+    Column("agents", "Agent", "The agents that took part.", Kind.LIST, width=105, value=_names("agents")),
     Column(
         "session",
         "Session",
@@ -178,11 +179,18 @@ SESSIONS: Final = (
         "Check",
         "Turns whose answer may be wrong, turns that were not answered, and whether it is too large to be taken apart. "
         "Open the session.",
-        width=130,
+        width=250,
         value=_warnings,
     ),
     Column(
         "wall_ns", "Lasted", "From the first thing known of it to the last, waits for people included.", Kind.SECONDS
+    ),
+    Column(
+        "working_ns",
+        "Worked",
+        "Its time without the waits for people: nothing but people makes those shorter.",
+        Kind.SECONDS,
+        value=lambda row: None if row.get("wall_ns") is None else row["wall_ns"] - (row.get("user_wait_ns") or 0),
     ),
     Column(
         "most",

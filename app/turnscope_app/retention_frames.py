@@ -12,6 +12,7 @@ from turnscope.semconv import Part
 from turnscope.store.fates import Fate
 from turnscope.store.retention_queries import slot_begin_s
 from turnscope_app import colours, period_charts, plot, text, words
+from turnscope_app.advice import Action, Owner
 from turnscope_app.cards import Card
 from turnscope_app.columns import Column, Kind, Row, percent
 
@@ -101,8 +102,10 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
     present = [name for name in SHADES if name in set(frame["what"])]
     lines = (
         alt.Chart(frame)
-        .mark_line(interpolate="monotone", strokeWidth=2.5)
+        .mark_line(interpolate="monotone")
         .encode(
+            # Of all together, thicker: its colour is near that of what is not known.
+            strokeWidth=alt.condition(alt.datum.what == EVERY, alt.value(4), alt.value(2)),
             x=alt.X(
                 "seconds:Q",
                 title="Pause until the next turn",
@@ -269,19 +272,76 @@ def _memory_of(rows: list[Row]) -> int | None:
 def sentence(gaps: list[Row], fates: list[Row]) -> str:
     """What to make of it."""
     late = gaps[0]["too_late"] if gaps else 0
-    known = {row["fate"]: row for row in fates}
-    not_asked = known.get(Fate.NOT_ASKED, {}).get("holds", 0)
+    not_asked = _holds(fates, Fate.NOT_ASKED)
     parts = []
     if late:
         after = max(gaps[1:], key=lambda row: row["too_late"])
         filled = f", most often after: {after['name'].lower()}" if after["name"] != FILLED[Part.UNKNOWN] else ""
-        parts.append(
-            f"**{text.turns(late)} came too late{filled}.** A longer `decoder_kv_blocks_ttl` would have kept their "
-            "blocks: the curve says how many a limit reaches."
-        )
+        parts.append(f"**{text.turns(late)} came too late{filled}.**")
     if not_asked:
         parts.append(
             f"**{text.turns(not_asked)} came in time and did not ask** for what was kept for them: the page Reuse says "
             "why."
         )
     return " ".join(parts) or "Nothing that was kept was missed by a next turn."
+
+
+_ROOMY: Final = 4
+"""A limit of so many times the pause of 95 in 100 next turns is longer than they need."""
+
+
+def remedies(gaps: list[Row], limits: list[float], fates: list[Row]) -> list[Action]:
+    """What could be changed, by whom, and what it would cost: not only a longer limit."""
+    late = {row["name"]: row["too_late"] for row in gaps}
+    unread = text.share(_memory_of([row for row in fates if row["fate"] in _UNREAD]), _memory_of(fates))
+    found = []
+    if late.get(EVERY):
+        found.append(
+            Action(
+                Owner.SERVING,
+                "Keep it longer (raise `decoder_kv_blocks_ttl`, and the proxy's limit with it): the curve says how "
+                "many "
+                "turns a limit reaches. It costs memory that running requests then lack: of what is kept today, "
+                f"{unread} of memory and time went unread.",
+            )
+        )
+    if late.get(FILLED[Part.TOOL_WAIT]):
+        found.append(
+            Action(
+                Owner.TOOLS,
+                f"Shorten the pauses: {text.turns(late[FILLED[Part.TOOL_WAIT]])} came too late after a tool. Faster "
+                "tools, or tools side by side, need no memory.",
+            )
+        )
+    if late.get(FILLED[Part.USER_WAIT]):
+        found.append(
+            Action(
+                Owner.APPLICATION,
+                f"People's pauses nobody shortens ({text.turns(late[FILLED[Part.USER_WAIT]])} too late): a shorter "
+                "history is quicker to read again.",
+            )
+        )
+    p95 = gaps[0]["p95_ns"] if gaps else None
+    if p95 and limits and limits[0] * 1e9 > _ROOMY * p95:
+        found.append(
+            Action(
+                Owner.SERVING,
+                f"Or keep it shorter: 95 of 100 next turns came within {text.about(p95)}, and memory is kept for "
+                f"{text.duration(round(limits[0] * 1e9))}. A lower limit frees memory, and costs the few that come "
+                "later.",
+            )
+        )
+    nameless = _holds(fates, Fate.NO_SESSION)
+    if nameless:
+        found.append(
+            Action(
+                Owner.APPLICATION,
+                f"Keep less for nobody: {nameless:,} times memory was kept of a turn without a session id, for which "
+                "no next turn can come. Send one.",
+            )
+        )
+    return found
+
+
+def _holds(fates: list[Row], fate: Fate) -> int:
+    return sum(row["holds"] for row in fates if row["fate"] == fate)

@@ -20,7 +20,8 @@ _MOST_REASONS: Final = 6
 OTHERS: Final = "Other reasons"
 _LANE: Final = 42
 _STRIP: Final = 14
-"""Pixels: of an obstacle with its name, and of its strip."""
+_LONGEST: Final = 400
+"""Pixels: of an obstacle with its name, and of its strip; and how long a name may be."""
 
 
 def paths(course: pa.Table, step_ns: int) -> pd.DataFrame:
@@ -65,11 +66,22 @@ def obstacles(course: pa.Table, step_ns: int) -> pd.DataFrame:
     )
 
 
-def in_the_way(frame: pd.DataFrame) -> alt.LayerChart:
+def in_the_way(frame: pd.DataFrame) -> alt.Chart:
     """A row for each obstacle under its name, the more turns in a step the stronger: it is told by its place and not
     by a colour."""
-    strength = alt.Scale(domain=[0, int(frame["most"].max())], range=[0.25, 1.0])
-    lane = alt.Y("what:N", title=None, sort=None, axis=None)
+    strength = alt.Scale(domain=[0, int(frame["most"].max())], range=[0.4, 1.0])
+    above = alt.Axis(
+        labelAlign="left",
+        labelFontSize=13,
+        labelLimit=_LONGEST,
+        labelOffset=-_STRIP,
+        labelPadding=0,
+        maxExtent=0,
+        minExtent=0,
+        domain=False,
+        ticks=False,
+    )
+    lane = alt.Y("what:N", title=None, sort=None, axis=above)
     strips = (
         alt.Chart(frame)
         .mark_rect(color=colours.TROUBLE, height=_STRIP, yOffset=_STRIP / 2)
@@ -85,12 +97,7 @@ def in_the_way(frame: pd.DataFrame) -> alt.LayerChart:
             ],
         )
     )
-    names = (
-        alt.Chart(frame.drop_duplicates("what"))
-        .mark_text(align="left", dy=-_STRIP / 2, fontSize=13, color=colours.REST)
-        .encode(x=alt.value(0), y=lane, text="what:N")
-    )
-    return plot.sized(strips + names, _LANE * frame["what"].nunique())
+    return plot.sized(strips, _LANE * frame["what"].nunique())
 
 
 def _reason(reason: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnscope.semconv import DIVERGENCES, Status, diverges_in
 from turnscope.store.fates import Fate
@@ -142,13 +142,36 @@ def unattributed(summary: dict[str, Any], *, proxy_reports: bool) -> str:
     return said
 
 
-def most_telling(turns: list[Turn]) -> int:
-    """The position of the turn to tell first: a suspicious one, else one that failed, else the last."""
-    for test in (lambda t: bool(t["suspicions"]), lambda t: t["status"] != Status.OK):
+class Telling(NamedTuple):
+    """The turn to tell first."""
+
+    position: int
+    why: str
+
+
+def most_telling(turns: list[Turn]) -> Telling:
+    """Of at least one turn, the one to tell first: a wrong answer weighs more than none, and none more than a slow
+    one. Of such the first, since later ones may follow from it; of slow ones that which read most again."""
+    for test, why in (
+        (
+            lambda turn: bool(turn["suspicions"]),
+            "the first whose answer may be wrong: that weighs more than slowness, and later ones may follow from it",
+        ),
+        (lambda turn: turn["status"] != Status.OK, "the first that was not answered: later ones may follow from it"),
+    ):
         for position, turn in enumerate(turns):
             if test(turn):
-                return position
-    return max(0, len(turns) - 1)
+                return Telling(position, why)
+    again = read_most_again(turns)
+    if again is not None:
+        return Telling(again, "the one that read most again (recomputed)")
+    return Telling(len(turns) - 1, "the last: nothing went wrong, and nothing is known to have been read again")
+
+
+def read_most_again(turns: list[Turn]) -> int | None:
+    """The position of the turn that read most again; None where none is known to have read anything again."""
+    again = [turn["recomputed_tokens"] or 0 for turn in turns]
+    return again.index(max(again)) if any(again) else None
 
 
 def _listed(parts: list[str]) -> str:

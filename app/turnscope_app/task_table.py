@@ -15,9 +15,15 @@ MOST: Final = 1_000
 """Rows of the table at most."""
 
 
+def columns(tasks: list[Task]) -> list[Column]:
+    """Those to show: without evaluations where no task has any."""
+    judged = any(task.evaluations for task in tasks)
+    return [column for column in _COLUMNS if judged or column is not _EVALUATION]
+
+
 def frame(tasks: list[Task]) -> pd.DataFrame:
     """One row a task, the first ``MOST``."""
-    return frames.of([msgspec.structs.asdict(task) for task in tasks[:MOST]], COLUMNS)
+    return frames.of([msgspec.structs.asdict(task) for task in tasks[:MOST]], columns(tasks))
 
 
 def _mostly(row: Row) -> str:
@@ -36,9 +42,14 @@ def _evaluation(one: Evaluation) -> str:
     return text.harmless(": ".join(told for told in (one.name, said) if told is not None))
 
 
-COLUMNS: Final = (
+_EVALUATION: Final = Column(
+    "evaluations",
+    "Evaluation",
+    "Results that its spans carry (gen_ai.evaluation.*). They stand beside how it ended and do not decide it.",
+    value=_evaluations,
+)
+_COLUMNS: Final = (
     Column("number", "Task", "Its number in the session.", Kind.COUNT, width=60),
-    Column("started_ns", "Started", "When the user's message came, or the agent began.", Kind.TIME),
     Column(
         "outcome",
         "Ended",
@@ -47,16 +58,12 @@ COLUMNS: Final = (
     ),
     Column("first_token_ns", "First token", "From the user's message to what moves first.", Kind.SECONDS),
     Column("latency_ns", "Whole task", "Of a completed task: what the user waits for.", Kind.SECONDS),
+    _EVALUATION,
     Column("mostly", "Mostly", "The part that most of it was spent on.", width=210, value=_mostly),
     Column("turns", "Turns", "Model calls.", Kind.COUNT),
     Column("tools", "Tools", "That ran, where spans tell of tools; else that answers asked for.", Kind.COUNT),
     Column("errors", "Errors", "Turns that failed, and tools that ended in error.", Kind.COUNT),
+    Column("started_ns", "Started", "When the user's message came, or the agent began.", Kind.TIME),
     Column("context_tokens", "Prompt at its begin", "Length of the prompt of its first turn.", Kind.TOKENS),
     Column("recomputed_tokens", "Computed again", "Had been computed in this session before.", Kind.TOKENS),
-    Column(
-        "evaluations",
-        "Evaluation",
-        "Results that its spans carry (gen_ai.evaluation.*). They stand beside how it ended and do not decide it.",
-        value=_evaluations,
-    ),
 )

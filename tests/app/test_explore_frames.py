@@ -445,8 +445,8 @@ def _kept(fate: str, **changes: Any) -> str:
 def test_a_hold_that_nobody_came_back_for_is_said_to_be_normal() -> None:
     assert _kept("not_continued") == (
         "Memory of 952 tokens was kept by the server that writes answers (decode worker) for 30.00 s. No later turn of "
-        "the session has come, so the memory was let go at its time limit. This is normal: every session "
-        "has a last turn."
+        "the session has come, so the memory was let go at its time limit. This is normal: every session has a last "
+        "turn."
     )
 
 
@@ -495,6 +495,12 @@ def test_an_unknown_word_does_not_break_a_story() -> None:
 
 def test_the_turn_told_first_is_the_one_to_look_at() -> None:
     fine, failed, suspicious = _row(), _row(status="error"), _row(suspicions=["kv_mismatch"])
-    assert stories.most_telling([fine, failed, suspicious]) == 2
-    assert stories.most_telling([fine, failed, fine]) == 1
-    assert stories.most_telling([fine, fine]) == 1
+    again, more = _row(recomputed_tokens=5), _row(recomputed_tokens=9)
+    for turns, position, why in (
+        ([more, failed, suspicious, suspicious], 2, "may be wrong"),
+        ([more, failed, failed], 1, "not answered"),
+        ([again, more, fine], 1, "read most again"),
+        ([fine, fine], 1, "the last"),
+    ):
+        first = stories.most_telling(turns)
+        assert (first.position, why in first.why) == (position, True)

@@ -36,6 +36,7 @@ def test_the_first_token_stands_beside_the_whole_task_and_its_outcome(
     (one,) = at.dataframe[0].value.to_dict("records")
     assert (one["outcome"], one["first_token"], one["latency"]) == ("completed", 0.9, 69.5)
     assert (one["turns"], one["tools"], one["errors"], one["recomputed_tokens"]) == (6, 5, 1, 18_204)
+    assert "evaluations" not in one
     assert one["mostly"] == "Waiting for tools, 69 %"
     cards = [metric.label for metric in at.metric]
     assert cards.index("Whole task, median") == cards.index("First token, median") + 1
@@ -49,6 +50,15 @@ def test_an_evaluation_and_the_deployment_are_shown_of_a_session_of_spans_alone(
     at = opened("session", tmp_path, monkeypatch, id="s1")
     assert at.dataframe[0].value["evaluations"].tolist() == ["solved: no"]
     assert "in prod, from" in said(at)
+
+
+def test_an_agent_whose_spans_came_is_not_asked_for_them_but_for_the_first_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, span(1, kind="agent"), span(2, kind="model_call", started_ns=span(1).started_ns))
+    at = opened("session", tmp_path, monkeypatch, id="s1")
+    assert "Send the agent's spans" not in said(at)
+    assert "tells when the first word came" in said(at)
 
 
 def test_of_an_evaluation_what_there_is_is_said() -> None:

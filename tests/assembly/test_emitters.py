@@ -8,7 +8,7 @@ import pytest
 from tests.assembly.run import Run
 from tests.builders import MS, D, P, Pair, Process, request
 from turnscope.assembly import AssemblySettings
-from turnscope.assembly.sequence import Arrival, Sequence
+from turnscope.assembly.sequence import MAX_SPANS, Arrival, Sequence
 from turnscope.catalog import METRICS, label_sets
 from turnscope.model import EngineState, Event, Hold, HoldUse, Transfer
 from turnscope.semconv import Role
@@ -152,6 +152,17 @@ def test_a_turn_whose_decode_never_comes_is_finalised_a_minute_after_its_last_fa
     assert run.count("turns_total") == 0
     assert run.wait(2).count("turns_total") == 1
     assert not run.turns()["p1"].has_decode
+
+
+def test_of_numbers_that_are_missing_everywhere_the_oldest_are_given_up_and_all_are_counted() -> None:
+    pair, run = Pair(), Run()
+    for _ in range(2 * MAX_SPANS + 1):
+        run.feed([pair.p.beat(1000)])
+        pair.p.seq += 1
+    (emitter,) = run.assembler._state.emitters.values()
+    assert len(emitter.sequence.gaps) == MAX_SPANS
+    assert run.wait(100).count("events_missing_total", "engine") == 2 * MAX_SPANS
+    assert len(emitter.sequence.lost) == MAX_SPANS
 
 
 def test_what_a_journal_counted_of_a_process_is_not_counted_again_whatever_its_id_is() -> None:

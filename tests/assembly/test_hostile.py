@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.assembly.hostile import attacks
 from tests.assembly.test_properties import END_NS, law_holds, many, pauses, split_holds
-from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.assembly import Assembler, AssemblySettings, settler
 from turnscope.model import Event, Fact, Final, HoldRecord, Turn
 from turnscope.outputs.spans import encode
 from turnscope.store.schema import HOLDS, TURNS, to_arrow
@@ -53,6 +54,16 @@ def test_nothing_that_the_wire_lets_through_raises_or_breaks_the_token_law(data:
     encode(turns, version="0")
     assert to_arrow(TURNS, turns)[1] == 0
     assert to_arrow(HOLDS, holds)[1] == 0
+
+
+@many
+@given(st.data())
+def test_a_session_that_remembers_two_turns_settles_whatever_comes_late_of_others(data: st.DataObject) -> None:
+    events = data.draw(attacks())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settler, "MAX_TURNS", 2)
+        facts = told(Assembler(AssemblySettings()), events, data.draw(pauses(len(events))))
+    assert [fact.turn for fact in facts if fact.turn is not None and not law_holds(fact.turn)] == []
 
 
 @many

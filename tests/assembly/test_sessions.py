@@ -238,8 +238,9 @@ def test_one_handle_that_a_whole_batch_of_turns_was_given_ends() -> None:
 def test_a_turn_from_before_all_that_its_session_remembers_is_no_first_turn() -> None:
     pair = Pair()
     assert pair.proxy is not None
-    late = pair.turn("late", at_ms=1000, prompt=1001)
+    late = pair.turn("late", at_ms=1000, prompt=1001, attempt={"message_roles": ["user"]})
     run = Run().feed(long_session(pair, "s")).feed(late, at_ms=2000 * LONG + 1000).wait(100)
     turn = run.turns()["plate"]
     assert (turn.session_id, turn.turn_index, turn.reason) == ("s", None, "unknown")
+    assert (turn.continuity_evidence, turn.new_tokens) == ("unknown", None)
     assert run.turns()[f"p{LONG - 1}"].turn_index == LONG

@@ -293,6 +293,14 @@ def test_one_that_is_missing_from_a_heartbeat_because_it_has_ended_did_not_move(
     assert (run.turns()["p2"].status, run.turns()["p2"].stage) == ("stuck", "decode")
 
 
+def test_one_that_stood_still_at_d_and_came_to_its_end_before_the_next_heartbeat_is_not_stuck() -> None:
+    pair = Pair(proxy=False)
+    leg = request("d2", leg=Leg.DECODE, handle_in=pair.p_handle("2", 1000), added_mono_ns=9000 * MS)
+    events = [*handed_over(pair), *beats(pair, 10, 330, d=("d2", ("p", "p2"))), pair.d.say(leg, 325_000)]
+    turn = Run().feed(events).wait(100).turns()["p2"]
+    assert (turn.status, turn.stage, turn.stuck_cause) == ("ok", None, None)
+
+
 def test_one_whose_answer_was_seen_is_not_stuck_whatever_stood_still() -> None:
     pair = Pair()
     events = [*pair.start(), *pair.turn("2"), *beats(pair, 10, 330, d=("d2", ("p", "p2")))]

@@ -547,6 +547,14 @@ def test_the_lines_to_start_an_engine_with_name_this_sidecars_own_address() -> N
     assert "TURNSCOPE_ENDPOINT=grpc://10.0.0.7:14317 vllm serve" in found.fix
 
 
+def test_spans_of_agents_alone_may_be_meant_so_and_a_proxy_without_engines_is_not() -> None:
+    status = healthy_status()
+    _all(_without("engine"), _exporter(spans=8))(status)
+    assert [f.severity for f in findings(status) if f.check == "no_engine"] == ["error"]
+    _without("proxy")(status)
+    assert [f.severity for f in findings(status) if f.check == "no_engine"] == ["note"]
+
+
 def test_the_worst_comes_first() -> None:
     status = healthy_status()
     _all(_exporter(replaying=True), _emitter("proxy", missing=1), _assembly(stuck_turns=2))(status)

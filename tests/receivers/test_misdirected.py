@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections import Counter
 from collections.abc import Iterator
@@ -52,17 +53,23 @@ def port() -> Iterator[Port]:
 
 
 def test_an_agent_that_speaks_grpc_to_it_is_counted_and_said_once(port: Port, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(2):
-        with grpc.insecure_channel(port.address) as channel, pytest.raises(grpc.RpcError) as error:
-            TraceServiceStub(channel).Export(request(otlp_span()), timeout=10)
-        assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    with grpc.insecure_channel(port.address) as channel, pytest.raises(grpc.RpcError) as error:
+        TraceServiceStub(channel).Export(request(otlp_span()), timeout=10)
+    assert error.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "Trying to connect an http1.x server" in error.value.details()
+    with socket.create_connection(("127.0.0.1", port.server.port), timeout=10) as another:
+        another.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        assert another.recv(100).startswith(b"HTTP/1.1 400")
     assert set(port.counted) == {"grpc"}
     assert port.counted["grpc"] >= 2
-    assert caplog.text.count("127.0.0.1 sends: it speaks gRPC") == 1
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "nothing can be taken in of what 127.0.0.1 sends: it speaks gRPC, and this is the port for OTLP over HTTP (see "
+        "turnscope doctor)"
+    ]
 
 
 def test_an_agent_that_speaks_tls_to_it_is_counted(port: Port, caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(httpx.ConnectError, match="WRONG_VERSION_NUMBER"):
         httpx.get(f"https://{port.address}/v1/traces", trust_env=False, timeout=10, verify=ssl.create_default_context())
     assert port.counted == {"tls": 1}
     assert "it speaks TLS" in caplog.text

@@ -41,10 +41,12 @@ tables.read(about_frames.coverage(totals, counts))
 st.subheader("Who reported", anchor=False)
 if processes:
     st.caption(" ".join(about_frames.versions(processes)))
-    for name in about_frames.silent(processes):
+    silent = about_frames.silent(processes)
+    if silent:
         st.warning(
-            f"{text.escaped(name)} has reported nothing for more than 10 minutes while others did: what it did since "
-            "is missing here. `turnscope doctor` says what to look at.",
+            f"For more than 10 minutes, while others reported, nothing came from: "
+            f"{text.escaped(text.listed(silent, 12))}. "
+            "What they did since is missing here. `turnscope doctor` says what to look at.",
             icon=":material/sensors_off:",
         )
     tables.show(

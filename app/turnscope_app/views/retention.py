@@ -34,6 +34,8 @@ if not gaps and not fates:
 limits = retention_frames.limits(found[retention_queries.GAPS])
 tables.cards(retention_frames.cards(gaps, limits, fates), page="retention")
 st.markdown(retention_frames.sentence(gaps, fates))
+for action in retention_frames.remedies(gaps, limits, fates):
+    st.markdown(controls.owned(action))
 
 left, right = st.columns(2)
 with left:
@@ -67,6 +69,8 @@ with right:
         bind="query-params",
         label_visibility="collapsed",
     )
+    # An address that names none chooses nothing, although one is required.
+    unit = unit or "Tokens"
     held = retention_frames.held(found[retention_queries.COURSE], retention_frames.UNITS[unit], narrowed.step_ns)
     if held.empty:
         above.info(

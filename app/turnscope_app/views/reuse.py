@@ -69,7 +69,8 @@ if avoidable.num_rows:
     axis = st.segmented_control(
         "Ranked by", list(reuse_frames.AXES), default="Reason", required=True, key="reuse_axis", bind="query-params"
     )
-    rows = reuse_frames.avoidable(avoidable, reuse_frames.AXES[axis])
+    # An address that names none chooses nothing, although one is required.
+    rows = reuse_frames.avoidable(avoidable, reuse_frames.AXES[axis or "Reason"])
     tables.show(frames.of(rows, reuse_frames.AVOIDABLE), reuse_frames.AVOIDABLE, key="reuse_ranked", pinned="name")
     controls.download(avoidable, "avoidable", page="reuse")
 elif not balance["split_turns"]:

@@ -151,7 +151,8 @@ if summary.tasks:
     )
     count = len(summary.tasks)
     st.caption(text.shown_of(min(count, task_table.MOST), count, "task"))
-    tables.show(task_table.frame(summary.tasks), task_table.COLUMNS, key="session_tasks", pinned="number")
+    shown_columns = task_table.columns(summary.tasks)
+    tables.show(task_table.frame(summary.tasks), shown_columns, key="session_tasks", pinned="number")
 
 # --- turn by turn ---------------------------------------------------------------------------------------
 left, right = st.columns(2)

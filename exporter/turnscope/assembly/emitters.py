@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from turnscope.assembly.ledger import Ledger, one
-from turnscope.assembly.sequence import Arrival, Sequence
+from turnscope.assembly.sequence import MAX_SPANS, Arrival, Sequence
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Idle
 from turnscope.assembly.state import State
@@ -59,6 +59,8 @@ class Emitters:
         if arrival is Arrival.RECOVERED:
             emitter.missing -= 1
             self._tally(emitter, "turnscope_events_recovered_total", emitter_kind(event.emitter.kind))
+        if len(emitter.sequence.gaps) > MAX_SPANS:
+            self.give_up(event.emitter.id, arrival_ns)
         delay = arrival_ns - event.mono_ns
         if emitter.delay_ns is None or delay < emitter.delay_ns:
             emitter.delay_ns = delay

@@ -47,6 +47,12 @@ def _take_out(session: SessionState, place: int) -> set[str]:
     return {after.turn_id for after in session.turns[place:]}
 
 
+def _holds_left(turn: TurnState) -> list[str]:
+    """The holds that it left, by D's word and by its answer's."""
+    left = left_handle(turn)
+    return [hold_id(handle) for handle in (*left_handles(turn), *([left] if left is not None else []))]
+
+
 class Concerned(NamedTuple):
     """Whom news of a turn concern, besides itself: they are to be looked at again."""
 
@@ -103,9 +109,12 @@ class Settler:
             return Concerned(touched - {turn.turn_id}, concerned)
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
-        holds = [hold_id(handle) for handle in (*left_handles(turn), *([left] if left is not None else []))]
+        holds = _holds_left(turn)
+        made = {hold_id(handle) for handle in left_handles(turn)}
         for hold in holds:
-            if hold not in self._state.left_by:
+            known = self._state.left_by.get(hold)
+            # D's own word on who made the handle outweighs that an answer had it, which may yet be joined to its turn.
+            if known is None or (hold in made and known != turn.turn_id):
                 self._state.left_by[hold] = turn.turn_id
                 touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
                 concerned.add(hold)
@@ -202,6 +211,21 @@ class Settler:
         while len(session.turns) > MAX_TURNS:
             session.forgotten_until = _by_begin(session.turns.pop(0))
             session.forgotten += 1
+        return touched
+
+    def let_go(self, turn: TurnState) -> set[str]:
+        """It is a part of another turn, which is to be noted: what it left and was given is that one's. The turns after
+        it in its session, and those that were given the same."""
+        touched = self.forget(turn.turn_id)
+        for hold in _holds_left(turn):
+            if self._state.left_by.get(hold) == turn.turn_id:
+                del self._state.left_by[hold]
+        given = given_handle(turn)
+        uses = self._state.uses.get(hold_id(given), []) if given is not None else []
+        mine = [use for use in uses if use.turn_id == turn.turn_id]
+        if mine:
+            uses.remove(mine[0])
+            touched |= {use.turn_id for use in uses}
         return touched
 
     def forget(self, turn_id: str) -> set[str]:

@@ -60,7 +60,7 @@ class Standstill:
         and had not answered when it was last heard of, or was gone; or D did not read, and P gave its blocks up, or
         holds them still."""
         leg = turn.prefill
-        if leg is None or turn.decodes or leg.request.handle_out is None or leg.request.finish_reason not in FINISHED:
+        if leg is None or leg.request.finish_reason not in FINISHED:
             return None
         if turn.decode_request_id is not None:
             return "decode" if self._never_answers(turn, turn.decode_engine_id or "", turn.decode_request_id) else None

@@ -172,6 +172,8 @@ def command(port: int, origins: Sequence[str] = ()) -> list[str]:
         "browser.serverAddress": HOST,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "type",
+        # No page draws by naming a value: it need not be parsed for such when somebody visits it.
+        "runner.magicEnabled": "false",
         "logger.hideWelcomeMessage": "true",
         "theme.light.primaryColor": "#097468",
         "theme.dark.primaryColor": "#1fb5a3",

@@ -7,6 +7,8 @@ import signal
 import threading
 from typing import Final
 
+import pyarrow as pa
+
 from turnscope.cli.options import from_settings
 from turnscope.cli.sidecar import Sidecar
 from turnscope.config import Settings
@@ -32,6 +34,8 @@ def _serve(settings: Settings) -> None:
     told_to_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told_to_stop.set())
+    # Arrow's own pool keeps what a flush took; the system's gives it back, and what the interpreter has freed with it.
+    pa.set_memory_pool(pa.system_memory_pool())
     sidecar = Sidecar(settings)
     sidecar.start()
     _LOG.info(

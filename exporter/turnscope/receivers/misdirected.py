@@ -19,6 +19,8 @@ from turnscope.model import Count
 _LOG: Final = logging.getLogger(__name__)
 _BEGINS: Final = {b"PRI * HTTP/2.0": GRPC, b"\x16\x03": TLS}
 """An HTTP/2 client's first bytes (RFC 9113, 3.4), and those of a TLS handshake (RFC 8446, 5.1)."""
+_ANSWER: Final = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+"""Plain text: from it clients of gRPC and of TLS see that what they speak is not spoken here."""
 _SAYS: Final = {
     GRPC: "it speaks gRPC, and this is the port for OTLP over HTTP",
     TLS: "it speaks TLS, and this port does not",
@@ -45,18 +47,24 @@ class Misdirected:
             _LOG.warning("nothing can be taken in of what %s sends: %s (see turnscope doctor)", host, _SAYS[what])
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """Uvicorn's protocol, whose connections tell what they begin with if that is no HTTP/1.1."""
+        """Uvicorn's protocol for connections that begin as HTTP/1.1; others are told, answered and closed."""
         tell = self.tell
 
         class Watched(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             _begun = False
 
             def data_received(self, data: bytes) -> None:
-                if not self._begun:
-                    self._begun = True
-                    for begin, what in _BEGINS.items():
-                        if data.startswith(begin):
-                            tell(what, self.transport.get_extra_info("peername"))
-                super().data_received(data)
+                what = None if self._begun else _foreign(data)
+                self._begun = True
+                if what is None:
+                    super().data_received(data)
+                else:
+                    tell(what, self.transport.get_extra_info("peername"))
+                    self.transport.write(_ANSWER)
+                    self.transport.close()
 
         return Watched
+
+
+def _foreign(data: bytes) -> str | None:
+    return next((what for begin, what in _BEGINS.items() if data.startswith(begin)), None)
