@@ -14,6 +14,7 @@ import altair as alt
 import pandas as pd
 import pyarrow as pa
 
+from turnscope.model import TTFT_FIELDS
 from turnscope.semconv import Detail, Evidence, Part, TokenSource
 from turnscope.store.whole import Whole
 from turnscope_app import colours, plot, words
@@ -129,35 +130,24 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     return plot.sized(made, HEIGHT)
 
 
-_TTFT: Final = {
-    "ttft_proxy_ns": Detail.PROXY,
-    "ttft_queue_ns": Detail.QUEUE,
-    "ttft_fetch_ns": Detail.REVERSE_FETCH,
-    "ttft_prefill_ns": Detail.PREFILL,
-    "ttft_handoff_ns": Detail.HANDOFF,
-    "ttft_first_step_ns": Detail.FIRST_STEP,
-    "ttft_unattributed_ns": Detail.UNATTRIBUTED,
-}
-
-
 def ttft_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
     """``turn, what, meaning, ms, order``: one row for each part of each turn's time to its first word that took any.
     A time of which no part was measured is not explained."""
     found = []
     for number, row in zip(numbers, table.to_pylist(), strict=True):
-        parts = {name: row[name] for name in _TTFT}
+        parts = {detail: row[TTFT_FIELDS[detail]] for detail in TTFT_FIELDS}
         if row["ttft_ns"] is not None and not any(parts.values()):
-            parts["ttft_unattributed_ns"] = row["ttft_ns"]
-        for order, (name, ns) in enumerate(parts.items()):
+            parts[Detail.UNATTRIBUTED] = row["ttft_ns"]
+        for order, (detail, ns) in enumerate(parts.items()):
             if ns:
-                word = words.INPUT[_TTFT[name]]
+                word = words.INPUT[detail]
                 found.append((number, word.plain, f"{word.story} ({word.term})", ns / 1e6, order))
     return pd.DataFrame(found, columns=["turn", "what", "meaning", "ms", "order"])
 
 
 def ttft(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """What each turn's time to its first word was made of, stacked, in milliseconds."""
-    shades = {words.INPUT[detail].plain: colours.INPUT[detail] for detail in _TTFT.values()}
+    shades = {words.INPUT[detail].plain: colours.INPUT[detail] for detail in TTFT_FIELDS}
     present = [name for name in shades if name in set(frame["what"])]
     made = (
         alt.Chart(frame)

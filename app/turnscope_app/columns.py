@@ -280,6 +280,13 @@ SESSIONS: Final = (
     ),
     Column("models", "Model", "The models that served it.", Kind.LIST, value=_names("models")),
     Column(
+        "deployments",
+        "Deployment",
+        "Where it ran, as its spans name it (deployment.environment.name).",
+        Kind.LIST,
+        value=_names("deployments"),
+    ),
+    Column(
         "engines",
         "Engines",
         "Servers that read its prompts and wrote its answers (prefill and decode engines).",
@@ -298,17 +305,18 @@ def _harmless(foreign: str | None) -> str | None:
     return None if foreign is None else text.harmless(foreign)
 
 
-NAMES: Final = ("applications", "agents")
-"""Columns that a list lacks where no session of the store has a value."""
-WHO: Final = (*NAMES, "session")
+WHO: Final = ("applications", "agents", "session")
 """Columns by which a session is known: they stay in view."""
+NAMES: Final = ("applications", "agents", "deployments")
+"""Columns that a list lacks where no session of the store has a value."""
 
 
 def listed(names: Iterable[str], fields: Iterable[str]) -> list[Column]:
     """The columns of a list of sessions: who took part, then what was opted in to, then the rest. ``names`` are those
     of ``NAMES`` that any session has, ``fields`` those of the table."""
-    who = [column for column in SESSIONS if column.name in WHO and column.name in (*names, "session")]
-    return [*who, *(c for c in OPTED if c.name in fields), *(c for c in SESSIONS if c.name not in WHO)]
+    known = [column for column in SESSIONS if column.name in names or column.name not in NAMES]
+    who, rest = [c for c in known if c.name in WHO], [c for c in known if c.name not in WHO]
+    return [*who, *(c for c in OPTED if c.name in fields), *rest]
 
 
 TURN: Final = (

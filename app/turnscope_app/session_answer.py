@@ -33,6 +33,7 @@ def head(summary: SessionSummary) -> str:
         *(f"application {name}" for name in _names(summary.applications)),
         *(f"agent {name}" for name in _names(summary.agents)),
         *(f"model {name}" for name in _names(summary.models)),
+        *(f"in {name}" for name in _names(summary.deployments)),
         f"started by {text.harmless(summary.parent_session_id)}" if summary.parent_session_id else "",
         text.turns(summary.turns) if summary.turns else "",
         f"{summary.model_calls:,} {'other ' if summary.turns else ''}model calls" if summary.model_calls else "",
@@ -135,9 +136,25 @@ def next_steps(summary: SessionSummary) -> list[Action]:
         where = f" ({text.listed(summary.engines, 4)})" if summary.engines else ""
         doubt = f"Until it is explained, stop fetching back (its runbook says how) on this session's engines{where}."
         return [STEPS[verdict][0], Action(Owner.SERVING, doubt)]
+    if verdict in (Verdict.MOSTLY_UNKNOWN, Verdict.LARGEST_UNKNOWN) and summary.spans and _dark_calls(summary):
+        return list(TO_TIME_CALLS)
     return list(STEPS[verdict])
 
 
+def _dark_calls(summary: SessionSummary) -> bool:
+    """Whether most of what is unknown is inside of model calls."""
+    return 2 * summary.unknown_model_call_ns >= summary.unknown_ns
+
+
+TO_TIME_CALLS: Final = (
+    Action(
+        Owner.APPLICATION,
+        "Let the agent stream answers, with an instrumentation that tells when the first word came (docs/agents.md "
+        "says which do): only that tells reading from writing.",
+    ),
+    Action(Owner.SERVING, "If the model is your own, start its proxy with `turnscope run`, which times every answer."),
+)
+"""Where the agent's spans came, and its model calls are what is unknown."""
 TO_MAKE_SMALLER: Final = (
     "Give every run of the agent a session of its own, or send fewer spans: then it is taken apart."
 )

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import streamlit as st
 
+from turnscope.shipped import TRACE_LINK_VARIABLE
 from turnscope_app import controls, data, fields, frames, links, stories, tables, text
 
-TRACE_LINK_VARIABLE: Final = "TURNSCOPE_EXPLORE_TRACE_LINK"
 """Set by ``turnscope explore``: the address of a turn's trace, with ``{trace_id}`` where its id is to stand."""
 PAGE: Final = 100
 """Turns that are shown at once. With up to seven values each, no chart of them has more than 1,000 rows."""

@@ -257,7 +257,7 @@ FATES: Final[dict[str, Word]] = {
         "Let go at the time limit",
         "ttl",
         "The memory was let go at its time limit. Whether a later turn came is not known: "
-        "the turn that left them is not in the store.",
+        "the turn that left it is not in the store.",
     ),
     Fate.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
     Fate.HOLDER_LOST: Word(

@@ -288,6 +288,18 @@ def test_how_much_was_computed_again_is_a_card_only_where_it_was_measured(reader
     assert labels("no-proxy-hook")["Prompt tokens reused"].value == "60 %"
 
 
+def test_what_was_reused_is_a_share_of_the_tokens_whose_source_is_known_as_in_the_list(tmp_path: Path) -> None:
+    known = turn(1, prompt_tokens=100, local_hit_tokens=30, fetched_tokens=20, external_tokens=0, computed_tokens=50)
+    fill(tmp_path, known, turn(2, prompt_tokens=100))
+    reader = StoreReader(str(tmp_path))
+    found = read(reader, "s1", NOON)
+    reader.close()
+    assert found is not None
+    (card,) = (card for card in cards.session(found.summary, found.turns) if card.label == "Prompt tokens reused")
+    assert card.value == "50 %"
+    assert card.help.endswith("Of 100 tokens together. Measured for 1 of 2 turns.")
+
+
 def test_a_session_of_which_nothing_was_measured_has_no_figures_made_up(tmp_path: Path) -> None:
     fill(tmp_path, turn(1))
     reader = StoreReader(str(tmp_path))

@@ -13,7 +13,7 @@ from tests.app import sample
 from tests.app.pages import opened, said
 from tests.store.rows import HOUR, NOON, SECOND, fill, span, turn, writer
 from turnscope.model import Ceiling, SessionSummary
-from turnscope_app import controls
+from turnscope.shipped import DEMO_VARIABLE
 
 HOSTILE = ["<script>alert(1)</script>", "\u202egnirts", "**b** $x$ :smile:", "x" * 10_000, "a\x00b", " "]
 
@@ -246,7 +246,7 @@ def test_hostile_names_are_text_and_nothing_else(name: str, tmp_path: Path, monk
 def test_demo_data_say_so_and_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path, session(1, 0))
     assert "Demo data" not in said(opened("home", store, monkeypatch))
-    monkeypatch.setenv(controls.DEMO_VARIABLE, "Recorded.")
+    monkeypatch.setenv(DEMO_VARIABLE, "Recorded.")
     assert opened("home", store, monkeypatch).info[0].value == "**Demo data.** Recorded."
 
 

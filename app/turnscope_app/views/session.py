@@ -8,6 +8,7 @@ import time
 import streamlit as st
 
 from turnscope.model.figures import of_session
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import (
     cards,
     charts,
@@ -22,6 +23,7 @@ from turnscope_app import (
     session_story,
     stories,
     tables,
+    task_table,
     text,
     timeline,
     timeline_section,
@@ -52,7 +54,7 @@ st.page_link(
     query_params=st.session_state.get(pages.BACK, {}),
 )
 applications = whole.summary.applications if whole is not None else []
-label = opted.label(opted.templates(opted.LABELS_VARIABLE), applications, session_id)
+label = opted.label(opted.templates(LABELS_VARIABLE), applications, session_id)
 st.title(
     text.escaped(text.harmless(label) if label else text.named(applications, (), session_id or None)), anchor=False
 )
@@ -69,7 +71,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
             icon=":material/description:",
             help="This session as one HTML file that needs no network, to send or to print.",
         )
-    link = opted.link(opted.templates(opted.LINKS_VARIABLE), applications, session_id)
+    link = opted.link(opted.templates(LINKS_VARIABLE), applications, session_id)
     if link is not None:
         st.link_button("In its own trace tool", link, icon=":material/open_in_new:")
 if whole is None:
@@ -138,6 +140,19 @@ if lines:
         st.caption(f"... and {more:,} lesser things: the table below has every turn.")
 if rows:
     turn_section.story(rows, here, numbers, by_id)
+
+# --- task by task ---------------------------------------------------------------------------------------
+if summary.tasks:
+    st.subheader(
+        "Tasks",
+        anchor=False,
+        help="A task goes from a user's message to the first answer that asks for no tool. A faster first token is not "
+        "a faster task.",
+    )
+    count = len(summary.tasks)
+    st.caption(text.shown_of(min(count, task_table.MOST), count, "task"))
+    shown_columns = task_table.columns(summary.tasks)
+    tables.show(task_table.frame(summary.tasks), shown_columns, key="session_tasks", pinned="number")
 
 # --- turn by turn ---------------------------------------------------------------------------------------
 left, right = st.columns(2)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import (
     cards,
     columns,
@@ -126,7 +127,7 @@ if total > data.LIMIT:
     )
     table, _ = data.sessions(store, where, order.value, descending, data.offset(page))
 
-table = frames.opted(table, opted.templates(opted.LABELS_VARIABLE), opted.templates(opted.LINKS_VARIABLE))
+table = frames.opted(table, opted.templates(LABELS_VARIABLE), opted.templates(LINKS_VARIABLE))
 row = None
 if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
