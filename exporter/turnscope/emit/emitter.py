@@ -25,7 +25,7 @@ BATCH: Final = 64
 ROUND_NS: Final = 1_000_000_000
 """Rounds are so far apart, unless much waits or a heartbeat is due: a batch costs as much to send as thirty events to
 make, and the sidecar waits longer than this for a turn's other events."""
-TAKE: Final = 4
+TAKE: Final = 2
 """Entries of each ring taken in one go."""
 OPEN_LIMIT: Final = 1024
 IDLE_LIMIT: Final = 256
@@ -190,11 +190,12 @@ class Emitter:
         watch = next((w for w in self._watches if w.emitter.kind == "engine"), self._watches[0])
         watches = list(self._watches)
         self._pause()
-        open_requests = list(chain.from_iterable(w.open_requests() for w in watches))
+        open_requests = [w.open_requests() for w in watches]
         self._pause()
         idle = list(islice(chain.from_iterable(w.idle_requests(self._pause) for w in watches), IDLE_LIMIT))
         self._pause()
-        listed, more = open_requests[:OPEN_LIMIT], max(0, len(open_requests) - OPEN_LIMIT)
+        listed = list(islice(chain.from_iterable(open_requests), OPEN_LIMIT))
+        more = sum(map(len, open_requests)) - len(listed)
         del open_requests
         self._pause()
         seq = next(self._rings.numbers)

@@ -16,6 +16,9 @@ BATCH_BYTES: Final = 256_000
 """A batch has no more, unless one event alone does: it is put together in one call. Receivers take 4 MiB, and drop for
 good what is larger; one event alone stays below."""
 
+_TOGETHER: Final = 8
+"""Records put into a request in one step."""
+
 
 class Encoder:
     """Encodes batches; keeps the encoded resource of each source. ``pause()`` is called between steps."""
@@ -62,8 +65,9 @@ class Encoder:
             block = request.resource_logs.add(resource=self._resource(event.emitter, event.engine))
             scope = block.scope_logs.add()
             scope.scope.name = semconv.SCOPE
-            scope.log_records.extend(record for _, record in same)
-            self._pause()
+            for at in range(0, len(same), _TOGETHER):
+                scope.log_records.extend(record for _, record in same[at : at + _TOGETHER])
+                self._pause()
         body = request.SerializeToString()
         self._pause()
         return Batch(body, len(records))

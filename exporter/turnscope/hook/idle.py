@@ -29,5 +29,7 @@ class Steps:
                     found.append(request)
             if number % _SLICE == 0:
                 pause()
+        pause()
         self._before = now
+        pause()
         return found

@@ -24,7 +24,7 @@ from turnscope.semconv import HoldKind, Leg, turn_key
 
 _NORMAL_ENDS: Final = frozenset({"stop", "length", "repetition"})
 _NAMED: Final = ("remote_engine_id", "remote_request_id", "remote_host", "remote_port")
-_TURNS: Final = 4
+_TURNS: Final = 2
 """Turns' ids made without a pause."""
 _SCHEDULED: Final = 2
 """``EngineCoreEventType.SCHEDULED``."""
@@ -183,7 +183,9 @@ class SchedulerWatch:
         return list(self._open)
 
     def idle_requests(self, pause: Callable[[], None]) -> Iterator[tuple[str, str]]:
-        for number, request in enumerate(self._steps.idle(self.open_requests(), self._requests, pause), 1):
+        names = self.open_requests()
+        pause()
+        for number, request in enumerate(self._steps.idle(names, self._requests, pause), 1):
             yield text(request.request_id) or "", self._turn(request)
             if number % _TURNS == 0:
                 pause()
