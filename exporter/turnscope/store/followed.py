@@ -16,6 +16,10 @@ FOLLOWED: Final = "followed_turns"
 TOOL, USER = 1, 2
 """What a turn brings; NULL or 0 for anything else."""
 
+KEPT: Final = """held AS hold_id, outcome, lasted_ns AS held_ns, NULL::BIGINT AS ended_ns,
+        hold_started_ns AS started_ns, ttl_ns, nullif("left", false) AS hold_key, session_key, pause_ns"""
+"""Of its rows that have a hold: what ``fate`` takes, of the hold and of the pause."""
+
 _ASKED: Final = "CASE WHEN finish_reason = 'tool_calls' THEN true ELSE tool_calls > 0 END"
 _BRINGS: Final = f"CASE last_role WHEN 'tool' THEN {TOOL} WHEN 'user' THEN {USER} ELSE 0 END::UTINYINT"
 
