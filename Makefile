@@ -46,14 +46,14 @@ lint: .venv/.dev ## ruff, mypy, import floors, generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python docs/generate.py --check
+	@$(BIN)/python -m docs.generate --check
 
 format: .venv/.dev ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 generate: .venv/.dev ## rewrite the generated files
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m docs.generate
 
 lock: .venv/.tools ## bring requirements.lock in step with pyproject.toml (ARGS=--upgrade takes newer versions)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev $(ARGS) \

@@ -28,6 +28,7 @@ BENCHMARKS = {
     "explorer": "bench.explorer",
     "phoenix": "bench.phoenix",
     "import": "bench.import_speed",
+    "spans": "bench.span_memory",
     "pair": "live.bench_pair",
 }
 OUTPUT = Path("build/bench.json")

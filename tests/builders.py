@@ -136,9 +136,11 @@ def read(
 
 
 class Pair:
-    """P, D, one worker of each, and a proxy with its hook (``proxy=False``: without)."""
+    """P, D, one worker of each, and a proxy with its hook (``proxy=False``: without). ``p_ids``: what P makes of the
+    name of a turn."""
 
-    def __init__(self, p: Engine = P, d: Engine = D, *, proxy: bool = True) -> None:
+    def __init__(self, p: Engine = P, d: Engine = D, *, proxy: bool = True, p_ids: str = "p{}") -> None:
+        self.p_ids = p_ids
         self.p = Process("00000000000000a1", "engine", p)
         self.pw = Process("00000000000000a2", "worker", msgspec.structs.replace(p, rank=0))
         self.d = Process("00000000000000b1", "engine", d)
@@ -165,7 +167,12 @@ class Pair:
 
     def p_handle(self, n: str, tokens: int) -> Handle:
         """What P returned for turn ``n``."""
-        return Handle(engine_id=self._id(self.p), request_id=f"p{n}", tokens=tokens, blocks=-(-tokens // BLOCK_TOKENS))
+        return Handle(
+            engine_id=self._id(self.p),
+            request_id=self.p_ids.format(n),
+            tokens=tokens,
+            blocks=-(-tokens // BLOCK_TOKENS),
+        )
 
     def _id(self, process: Process) -> str:
         assert process.engine is not None
@@ -194,7 +201,7 @@ class Pair:
         ``n`` names it: P's request is ``p<n>``, D's ``d<n>``. ``given`` is the handle of an earlier turn; with
         ``fetched`` its blocks were read.
         """
-        p_id, d_id, held = f"p{n}", f"d{n}", prompt + output - 1
+        p_id, d_id, held = self.p_ids.format(n), f"d{n}", prompt + output - 1
         handoff = self.p_handle(n, prompt)
         left = self.handle(n, held) if decode_finish in ("stop", "length") else None
         events = []
@@ -319,7 +326,8 @@ class Pair:
         of the handle that P was given. ``legs``: whose are sent."""
         held = [*prompt, *answer[:-1]]
         size = len(prompt)
-        of_p = marks.digest(prompt, keys, request_id=f"p{n}", leg=Leg.PREFILL, input_tokens=size, anchor_tokens=anchor)
+        p_id = self.p_ids.format(n)
+        of_p = marks.digest(prompt, keys, request_id=p_id, leg=Leg.PREFILL, input_tokens=size, anchor_tokens=anchor)
         of_d = marks.digest(held, keys, request_id=f"d{n}", leg=Leg.DECODE, input_tokens=size, anchor_tokens=len(held))
         said = {"p": (self.p, of_p), "d": (self.d, of_d)}
         return [said[leg][0].say(said[leg][1], at_ms) for leg in legs]

@@ -10,13 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.builders import D, P, Pair
+from tests.builders import D, P, Pair, read
 from turnscope.assembly import Assembler, AssemblySettings
+from turnscope.assembly.gauges import MAX_CONNECTORS
+from turnscope.assembly.pairs import MAX_HOLDERS
 from turnscope.catalog import METRICS, Kind, label_sets
+from turnscope.catalog.labels import PAIR_STATES
 from turnscope.model import Attempt, Emitter, Event, Final, Hold, Request
 from turnscope.outputs import exposition
 from turnscope.outputs.metrics import MetricState
-from turnscope.semconv import Role
+from turnscope.semconv import Direction, Role, TransferState
 
 PER_ENGINE = 500
 """Sample lines on ``/metrics`` that one value of the label ``engine`` may have."""
@@ -27,8 +30,8 @@ PROCESSES = 200
 class Page:
     """An assembler and its metrics, without the sidecar around them."""
 
-    def __init__(self) -> None:
-        self.assembler = Assembler(AssemblySettings(max_engine_names=NAMES, grace_ns=1))
+    def __init__(self, names: int = NAMES) -> None:
+        self.assembler = Assembler(AssemblySettings(max_engine_names=names, grace_ns=1))
         self.metrics = MetricState(METRICS, now_s=lambda: 0.0)
         self.now_ns = 0
         self.received = PROCESSES
@@ -87,9 +90,31 @@ def test_thousands_of_engine_ids_have_few_names_with_few_series_each(fields: dic
     assert max(found.values()) <= PER_ENGINE
 
 
+@pytest.mark.parametrize("role", [Role.PREFILL, Role.BOTH])
+def test_a_reader_of_many_holders_tells_a_few_of_them_apart_and_loses_no_read(role: Role) -> None:
+    holders = 40
+    page = Page(names=2 * holders)
+    reader = msgspec.structs.replace(P, role=role, connectors=[f"Connector{n}" for n in range(20)])
+    for n in range(holders):
+        pair = Pair(reader, msgspec.structs.replace(D, id=f"d{n}"))
+        known = pair.d.started(1000 * n)
+        reads = [
+            pair.pw.say(read(Direction.REVERSE_FETCH, local=f"p{n}", remote=(f"d{n}", "x"), state=state), 1000 * n)
+            for state in TransferState
+        ]
+        page.feed([known, *reads, *pair.turn(str(n), at_ms=1000 * n)])
+    mine = f"{role}-0"
+    counted = next(points for metric, points in page.metrics.points() if metric.name == "turnscope_pair_reads_total")
+    found = {point.labels[1:]: point.value for point in counted if point.labels[0] == mine}
+    assert len({holder for holder, _ in found}) == MAX_HOLDERS + 1
+    assert sum(found.values()) == holders * len(PAIR_STATES)
+    assert found["other", "failed"] == holders - MAX_HOLDERS
+    assert per_engine(page.samples())[mine] <= PER_ENGINE
+
+
 def test_what_one_engine_can_have_is_bounded_by_the_catalogue() -> None:
     for role in Role:
-        lines = 0
+        lines = (MAX_HOLDERS + 1) * len(PAIR_STATES) + MAX_CONNECTORS - 1
         for metric in METRICS.values():
             if "engine" not in metric.label_names:
                 continue

@@ -69,7 +69,7 @@ PROCESSES: Final = (
     Column(
         "connector",
         "Connector",
-        "How it moves KV (kv_connector).",
+        "How it moves memory between servers (kv_connector).",
         value=lambda row: text.harmless(row["connector"] or ""),
     ),
     Column("received", "Events received", "Of this process.", Kind.COUNT),
@@ -158,14 +158,17 @@ def coverage(totals: Totals, counts: Counts) -> pd.DataFrame:
     came = totals.turns - early
     before = f" {text.turns(early)} ended before one was reached, and {'is' if early == 1 else 'are'} not counted here."
     measured = {
-        "Reported by a prefill engine": (totals.prefill_turns, "The hook has to be on every prefill engine."),
+        "Reported by a server that reads prompts (prefill engine)": (
+            totals.prefill_turns,
+            "The hook has to be on each of them.",
+        ),
         "Reported by the proxy": (
             totals.attempt_turns,
             "They did not pass a proxy with the hook (turnscope run, or the middleware): warm-up requests, for one.",
         ),
         "Prompt tokens told apart by source": (
             totals.source_turns,
-            "It takes the prefill engine's hook, and a turn that got that far.",
+            "It takes the hook of the server that reads prompts, and a turn that got that far.",
         ),
         "Computed tokens split into again and new": (
             totals.split_turns,
@@ -187,8 +190,17 @@ def coverage(totals: Totals, counts: Counts) -> pd.DataFrame:
         ),
     }
     rows = [(what, turns, totals.turns, why, "") for what, (turns, why) in measured.items()]
-    decode = "The hook has to be on every decode engine."
-    rows.insert(1, ("Reported by a decode engine", totals.decode_turns, came, decode, before if early else ""))
+    decode = "The hook has to be on each of them."
+    rows.insert(
+        1,
+        (
+            "Reported by a server that writes answers (decode engine)",
+            totals.decode_turns,
+            came,
+            decode,
+            before if early else "",
+        ),
+    )
     return pd.DataFrame(
         [
             (what, text.part(turns, whole), (why if turns < whole else "Nothing is missing.") + note)

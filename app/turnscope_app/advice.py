@@ -65,6 +65,15 @@ def _obstacle(figures: Figures) -> str:
     return f" Most often in the way: {text.uncapitalised(word.shown)}. {word.story}" if word else ""
 
 
+def _failed_tasks(figures: Figures) -> str:
+    every = figures.completed_tasks + figures.failed_tasks + figures.abandoned_tasks
+    return (
+        f"{plural(figures.failed_tasks, 'task')} of {text.count(every)} that ended: what a person asked for ended in "
+        f"an "
+        "error of the model or of a tool."
+    )
+
+
 _APP, _SERVING, _MODEL, _TOOLS = Owner.APPLICATION, Owner.SERVING, Owner.MODEL, Owner.TOOLS
 ADVICE: Final[dict[Verdict, Advice]] = {
     Verdict.NOTHING_SEEN: Advice(
@@ -100,7 +109,14 @@ ADVICE: Final[dict[Verdict, Advice]] = {
             Action(_APP, "Where the client itself broke off (cancelled), see whether that was meant."),
         ),
         "sessions",
-        {"sessions_check": "Not answered"},
+        {"sessions_check": "Not answered", "sessions_sort": "Most not answered"},
+    ),
+    Verdict.TASKS_FAILED: Advice(
+        "Tasks failed",
+        _failed_tasks,
+        (Action(_APP, "Open one: the last turn or tool of the task is what failed."),),
+        "sessions",
+        {"sessions_check": "Failed tasks"},
     ),
     Verdict.NOTHING_TIMED: Advice(
         "No time was measured",
@@ -207,6 +223,8 @@ def plan(figures: Figures, worst: SessionSummary | None = None) -> list[Step]:
 
 
 _DOUBT: Final = Verdict.ANSWERS_IN_DOUBT
+SUSPICIONS_OF: Final = "suspicions_session"
+"""Query parameter of the page of suspicions: only those of this session."""
 _ENGINES: Final = 4
 """Named at most."""
 
@@ -214,9 +232,10 @@ _ENGINES: Final = 4
 def _step(verdict: Verdict, figures: Figures, worst: SessionSummary | None, *, after_doubt: bool) -> Step:
     said = ADVICE[verdict]
     step = Step(said.title, said.why(figures), said.actions, said.page, said.filters)
-    if verdict is _DOUBT and worst is not None and worst.engines:
-        engines = text.listed(worst.engines, _ENGINES)
-        return step._replace(why=f"{step.why} The worst session was served by {engines}.")
+    if verdict is _DOUBT and worst is not None:
+        served = f" It was served by {text.listed(worst.engines, _ENGINES)}." if worst.engines else ""
+        count = f"{worst.suspicious_turns:,} of them are in the worst session."
+        return step._replace(why=f"{step.why} {count}{served}", filters={SUSPICIONS_OF: worst.session_id})
     if verdict is Verdict.REUSE_WOULD_HELP and after_doubt:
         return step._replace(
             title=f"{step.title}, once step 1 is explained",

@@ -49,7 +49,10 @@ def time(figures: Figures) -> str:
             continue
         named = f"{found[part]} {text.uncapitalised(part_word(part, figures).plain)}"
         said.append(named if number else f"**{named}**")
-    return f"{text.duration(figures.wall_ns)} of session time: {', '.join(said)}."
+    worked = ""
+    if figures.user_wait_ns:
+        worked = f", {text.duration(working_ns(figures))} of it working time (waits for a person left out)"
+    return f"{text.duration(figures.wall_ns)} of session time{worked}: {', '.join(said)}."
 
 
 def measured(of: Figures | SessionSummary) -> tuple[str, str] | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from turnscope.model import Segment
+from turnscope.model import SECOND_NS, Segment
 from turnscope.semconv import Part
 from turnscope_app import text
 
-_SECOND: Final = 1e9
 _MOST_BREAKS: Final = 12
 _SHARE: Final = 8
 """A shortened wait is drawn as an eighth of all that is not idle."""
@@ -47,7 +46,7 @@ class Axis(NamedTuple):
             length = gap.end_ns - gap.start_ns
             inside = min(ns, gap.end_ns) - gap.start_ns
             at -= inside - inside * gap.drawn_ns // length
-        return at / _SECOND
+        return at / SECOND_NS
 
     @property
     def length(self) -> float:

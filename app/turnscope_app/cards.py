@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from turnscope.measures import ceiling_sentence, verdict
 from turnscope.model import Figures, SessionSummary
@@ -146,29 +145,25 @@ def _points(now: int, whole: int, before: int, whole_before: int) -> str | None:
 
 def session(summary: SessionSummary, turns: pa.Table) -> list[Card]:
     """The figures of one session; how much was computed again only where there is evidence of it."""
-    sums = {name: _sum(turns[name]) for name in _SUMMED}
-    measured = {name: len(turns) - turns[name].null_count for name in (*_SUMMED, "ttft_ns")}
-    reused = [sums[name] for name in ("local_hit_tokens", "fetched_tokens", "external_tokens")]
-    source = min(measured[name] for name in ("local_hit_tokens", "fetched_tokens", "external_tokens"))
     found = [
         Card("Whole session", text.duration(summary.wall_ns), "From the first thing known of it to the last."),
+        Card("Working time", text.duration(summary.wall_ns - summary.user_wait_ns), answers.WORKING),
         _spared(summary),
         Card("Turns", text.count(summary.turns), "Model calls, as the client sees them."),
         _tools(summary),
         Card(
             "Prompt tokens reused",
-            text.share(None if None in reused else sum(n or 0 for n in reused), sums["prompt_tokens"]),
-            f"{_REUSED} Of {text.count(sums['prompt_tokens'], 'tokens')} together.{_measured(source, summary.turns)}",
+            text.share(summary.reused_tokens, summary.source_tokens),
+            f"{_REUSED} Of {text.count(summary.source_tokens, 'tokens')} together.{_measured(turns, *_SOURCES)}",
         ),
-        _fetched(sums["fetched_tokens"], sums["fetched_bytes"]),
+        _fetched(summary.fetched_tokens, summary.fetched_bytes),
     ]
-    if measured["recomputed_tokens"]:
+    if summary.recomputed_tokens is not None:
         found.append(
             Card(
                 "Tokens computed again",
-                text.count(sums["recomputed_tokens"]),
-                "Had been computed in this session before: wasted work."
-                f"{_measured(measured['recomputed_tokens'], summary.turns)}",
+                text.count(summary.recomputed_tokens),
+                f"Had been computed in this session before: wasted work.{_measured(turns, 'recomputed_tokens')}",
             )
         )
     return [
@@ -177,25 +172,19 @@ def session(summary: SessionSummary, turns: pa.Table) -> list[Card]:
             "First token, median",
             text.duration(summary.ttft_median_ns),
             "Half of the turns had their first content byte within this time. Measured by the proxy hook."
-            f"{_measured(measured['ttft_ns'], summary.turns)}",
+            f"{_measured(turns, 'ttft_ns')}",
+        ),
+        Card(
+            "Whole task, median",
+            text.duration(summary.task_latency_median_ns),
+            "Half of its completed tasks took no longer, from the user's message to the first answer that asks for no "
+            "tool. A faster first token is not a faster task.",
         ),
         Card("Possibly wrong answers", text.count(summary.suspicious_turns), _WRONG),
     ]
 
 
-_SUMMED: Final = (
-    "prompt_tokens",
-    "local_hit_tokens",
-    "fetched_tokens",
-    "external_tokens",
-    "recomputed_tokens",
-    "fetched_bytes",
-)
-
-
-def _sum(column: Any) -> int | None:
-    total: int | None = pc.sum(column).as_py()
-    return total
+_SOURCES: Final = ("local_hit_tokens", "fetched_tokens", "external_tokens")
 
 
 def _spared(summary: SessionSummary) -> Card:
@@ -225,9 +214,11 @@ def _fetched(tokens: int | None, size: int | None) -> Card:
     return Card(
         "Tokens fetched back",
         text.count(tokens),
-        f"Read back from decode workers (reverse fetch). Bytes moved: {text.size(size)}.",
+        f"Read back from servers that write answers, which had kept them (reverse fetch from decode workers). Bytes "
+        f"moved: {text.size(size)}.",
     )
 
 
-def _measured(measured: int, turns: int) -> str:
-    return "" if measured == turns else f" Measured for {measured:,} of {turns:,} turns."
+def _measured(turns: pa.Table, *names: str) -> str:
+    measured = turns.select(names).drop_null().num_rows
+    return "" if measured == len(turns) else f" Measured for {measured:,} of {len(turns):,} turns."

@@ -14,13 +14,14 @@ import altair as alt
 import pandas as pd
 import pyarrow as pa
 
+from turnscope.model import TTFT_FIELDS
 from turnscope.semconv import Detail, Evidence, Part, TokenSource
 from turnscope.store.whole import Whole
 from turnscope_app import colours, plot, words
 
 HEIGHT: Final = 230
 COLOURS: Final = {words.SOURCES[source].plain: colour for source, colour in colours.SOURCES.items()}
-TIMES: Final = {"ttft_ns": "First token", "prefill_ns": "Prefill", "fetch_ns": "Fetch"}
+TIMES: Final = {"prefill_ns": "Prefill", "fetch_ns": "Fetch"}
 TRANSFERS: Final = {"fetched_bytes": "Fetched back", "handoff_bytes": "Handed over"}
 _OPACITY: Final = {Evidence.MEASURED: 1.0, Evidence.INFERRED: 0.5, Evidence.NONE: 0.6}
 
@@ -69,7 +70,7 @@ def tokens(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart | alt.LayerChar
         return plot.sized(bars, HEIGHT)
     signs = (
         alt.Chart(suspicious.assign(sign="⚠", why="The answer may be wrong"))
-        .mark_text(dy=-9, fontSize=16, color=colours.RED)
+        .mark_text(dy=-9, fontSize=16, color=colours.TROUBLE)
         .encode(x=_turns(numbers), y="tokens:Q", text="sign:N", tooltip=[alt.Tooltip("why:N", title="Check")])
     )
     return plot.sized(bars + signs, HEIGHT)
@@ -81,8 +82,8 @@ def times_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
 
 
 def times(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
-    """First token, prefill and fetch of each turn, in milliseconds; lines stop where a turn was not measured."""
-    shades = {"First token": colours.BLUE, "Prefill": colours.AMBER, "Fetch": colours.TEAL}
+    """Prefill and fetch of each turn, in milliseconds; lines stop where a turn was not measured."""
+    shades = {"Prefill": colours.READING, "Fetch": colours.FETCHED}
     present = [name for name in TIMES.values() if name in set(frame["what"])]
     every = pd.MultiIndex.from_product([numbers, present], names=["turn", "what"]).to_frame(index=False)
     made = (
@@ -109,7 +110,7 @@ def bytes_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
 
 def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """Megabytes of each turn, the two directions side by side."""
-    shades = {"Fetched back": colours.TEAL, "Handed over": colours.VIOLET}
+    shades = {"Fetched back": colours.FETCHED, "Handed over": colours.HANDED_OVER}
     present = [name for name in TRANSFERS.values() if name in set(frame["what"])]
     made = (
         alt.Chart(frame)
@@ -129,35 +130,24 @@ def transferred(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     return plot.sized(made, HEIGHT)
 
 
-_TTFT: Final = {
-    "ttft_proxy_ns": (Detail.PROXY, colours.SLATE),
-    "ttft_queue_ns": (Detail.QUEUE, colours.RED),
-    "ttft_fetch_ns": (Detail.REVERSE_FETCH, colours.TEAL),
-    "ttft_prefill_ns": (Detail.PREFILL, colours.BLUE),
-    "ttft_handoff_ns": (Detail.HANDOFF, colours.VIOLET),
-    "ttft_first_step_ns": (Detail.FIRST_STEP, colours.AMBER),
-    "ttft_unattributed_ns": (Detail.UNATTRIBUTED, colours.GREY),
-}
-
-
 def ttft_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
     """``turn, what, meaning, ms, order``: one row for each part of each turn's time to its first word that took any.
     A time of which no part was measured is not explained."""
     found = []
     for number, row in zip(numbers, table.to_pylist(), strict=True):
-        parts = {name: row[name] for name in _TTFT}
+        parts = {detail: row[TTFT_FIELDS[detail]] for detail in TTFT_FIELDS}
         if row["ttft_ns"] is not None and not any(parts.values()):
-            parts["ttft_unattributed_ns"] = row["ttft_ns"]
-        for order, (name, ns) in enumerate(parts.items()):
+            parts[Detail.UNATTRIBUTED] = row["ttft_ns"]
+        for order, (detail, ns) in enumerate(parts.items()):
             if ns:
-                word = words.INPUT[_TTFT[name][0]]
+                word = words.INPUT[detail]
                 found.append((number, word.plain, f"{word.story} ({word.term})", ns / 1e6, order))
     return pd.DataFrame(found, columns=["turn", "what", "meaning", "ms", "order"])
 
 
 def ttft(frame: pd.DataFrame, numbers: list[int]) -> alt.Chart:
     """What each turn's time to its first word was made of, stacked, in milliseconds."""
-    shades = {words.INPUT[detail].plain: colour for detail, colour in _TTFT.values()}
+    shades = {words.INPUT[detail].plain: colours.INPUT[detail] for detail in TTFT_FIELDS}
     present = [name for name in shades if name in set(frame["what"])]
     made = (
         alt.Chart(frame)
@@ -199,7 +189,7 @@ def context_frame(table: pa.Table, numbers: Sequence[int]) -> pd.DataFrame:
 
 def context(frame: pd.DataFrame) -> alt.Chart:
     """How the context grew from turn to turn, and where it was cut."""
-    shades = dict(zip(_LENGTHS.values(), (colours.BLUE, colours.TEAL), strict=True))
+    shades = dict(zip(_LENGTHS.values(), (colours.READING, colours.WRITING), strict=True))
     present = [name for name in shades if name in set(frame["what"])]
     made = (
         alt.Chart(frame)

@@ -162,9 +162,10 @@ SESSIONS: Final = (
         "Application",
         "As its spans name it, with its version.",
         Kind.LIST,
+        width=135,
         value=_names("applications"),
     ),
-    Column("agents", "Agent", "The agents that took part.", Kind.LIST, value=_names("agents")),
+    Column("agents", "Agent", "The agents that took part.", Kind.LIST, width=105, value=_names("agents")),
     Column(
         "session",
         "Session",
@@ -178,11 +179,18 @@ SESSIONS: Final = (
         "Check",
         "Turns whose answer may be wrong, turns that were not answered, and whether it is too large to be taken apart. "
         "Open the session.",
-        width=130,
+        width=250,
         value=_warnings,
     ),
     Column(
         "wall_ns", "Lasted", "From the first thing known of it to the last, waits for people included.", Kind.SECONDS
+    ),
+    Column(
+        "working_ns",
+        "Worked",
+        "Its time without the waits for people: nothing but people makes those shorter.",
+        Kind.SECONDS,
+        value=lambda row: None if row.get("wall_ns") is None else row["wall_ns"] - (row.get("user_wait_ns") or 0),
     ),
     Column(
         "most",
@@ -219,7 +227,8 @@ SESSIONS: Final = (
     Column(
         "main_reason",
         "Most often in the way",
-        "The most frequent obstacle to fetching back. First turns, prompts that the prefill worker still had and parts "
+        "The most frequent obstacle to fetching back. First turns, prompts that their reader (prefill worker) still "
+        "had and parts "
         "too small to fetch are none.",
         Kind.WORD,
         vocabulary=words.REASONS,
@@ -250,7 +259,12 @@ SESSIONS: Final = (
         "Read back from the server that writes answers, which had kept them (reverse fetch from the decode worker).",
         Kind.TOKENS,
     ),
-    Column("computed_tokens", "Computed", "Computed on the prefill worker, new text included.", Kind.TOKENS),
+    Column(
+        "computed_tokens",
+        "Computed",
+        "Computed by the server that reads prompts (prefill worker), new text included.",
+        Kind.TOKENS,
+    ),
     Column(
         "recomputed_tokens",
         "Computed again",
@@ -258,9 +272,27 @@ SESSIONS: Final = (
         "for how many turns it is measured.",
         Kind.TOKENS,
     ),
-    Column("fetched_bytes", "Fetched back", "Data moved from decode to prefill workers.", Kind.BYTES),
+    Column(
+        "fetched_bytes",
+        "Fetched back",
+        "Data moved back to servers that read prompts (from decode to prefill workers).",
+        Kind.BYTES,
+    ),
     Column("models", "Model", "The models that served it.", Kind.LIST, value=_names("models")),
-    Column("engines", "Engines", "Prefill and decode engines that served it.", Kind.LIST, value=_names("engines")),
+    Column(
+        "deployments",
+        "Deployment",
+        "Where it ran, as its spans name it (deployment.environment.name).",
+        Kind.LIST,
+        value=_names("deployments"),
+    ),
+    Column(
+        "engines",
+        "Engines",
+        "Servers that read its prompts and wrote its answers (prefill and decode engines).",
+        Kind.LIST,
+        value=_names("engines"),
+    ),
 )
 OPTED: Final = (
     Column("label", "Called", "What its application calls it.", width=160, value=lambda row: _harmless(row["label"])),
@@ -273,17 +305,18 @@ def _harmless(foreign: str | None) -> str | None:
     return None if foreign is None else text.harmless(foreign)
 
 
-NAMES: Final = ("applications", "agents")
-"""Columns that a list lacks where no session of the store has a value."""
-WHO: Final = (*NAMES, "session")
+WHO: Final = ("applications", "agents", "session")
 """Columns by which a session is known: they stay in view."""
+NAMES: Final = ("applications", "agents", "deployments")
+"""Columns that a list lacks where no session of the store has a value."""
 
 
 def listed(names: Iterable[str], fields: Iterable[str]) -> list[Column]:
     """The columns of a list of sessions: who took part, then what was opted in to, then the rest. ``names`` are those
     of ``NAMES`` that any session has, ``fields`` those of the table."""
-    who = [column for column in SESSIONS if column.name in WHO and column.name in (*names, "session")]
-    return [*who, *(c for c in OPTED if c.name in fields), *(c for c in SESSIONS if c.name not in WHO)]
+    known = [column for column in SESSIONS if column.name in names or column.name not in NAMES]
+    who, rest = [c for c in known if c.name in WHO], [c for c in known if c.name not in WHO]
+    return [*who, *(c for c in OPTED if c.name in fields), *rest]
 
 
 TURN: Final = (

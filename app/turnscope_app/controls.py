@@ -11,9 +11,9 @@ from typing import Final, Literal
 import pyarrow as pa
 import streamlit as st
 
+from turnscope.shipped import DEMO_VARIABLE
 from turnscope_app import advice, data, exports, periods, text, words
 
-DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
 """Set by ``turnscope demo``: what its data are, in a sentence."""
 SPANS: Final = """\
 export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318

@@ -13,13 +13,13 @@ import pyarrow as pa
 import streamlit as st
 
 from turnscope.model import Figures, Period, SessionSummary
+from turnscope.shipped import STORE_VARIABLE
 from turnscope.store import StoreReader
 from turnscope.store.session_queries import SummaryFilter, SummarySort
 from turnscope.store.summing import fresh
 from turnscope.store.totals import Counts, Totals
 from turnscope.store.whole import Whole, read
 
-STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
 """Set by ``turnscope explore``: the store's address."""
 LIMIT: Final = 1_000
 """Rows that are sent to a browser at most."""

@@ -134,7 +134,12 @@ GROUPS: Final = (
                 "From a separate store of such memory (external).",
                 Kind.TOKENS,
             ),
-            Column("computed_tokens", "Computed", "Computed on the prefill worker, new text included.", Kind.TOKENS),
+            Column(
+                "computed_tokens",
+                "Computed",
+                "Computed by the prompt's reader (prefill worker), new text included.",
+                Kind.TOKENS,
+            ),
             Column(
                 "recomputed_tokens",
                 "Computed again",
@@ -175,7 +180,7 @@ GROUPS: Final = (
             ),
             Column(
                 "local_miss",
-                "Not in the prefill worker's cache because",
+                "Not in the reader's own memory because",
                 "Why the worker did not find what the session had computed before (local miss).",
             ),
             Column(
@@ -192,8 +197,9 @@ GROUPS: Final = (
             ),
             Column(
                 "decode_computed_tokens",
-                "Computed on decode",
-                "Of the prompt, what the decode worker computed itself; 1 where all was handed over.",
+                "Computed where the answer was written",
+                "Of the prompt, what the server that writes answers (decode worker) computed itself; 1 where all was "
+                "handed over.",
                 Kind.TOKENS,
             ),
             Column(
@@ -206,13 +212,14 @@ GROUPS: Final = (
             Column(
                 "threshold_tokens",
                 "Least worth fetching",
-                "Below it the prefill worker computes instead (kv_recompute_threshold).",
+                "Below it the prompt's reader (prefill worker) computes instead (kv_recompute_threshold).",
                 Kind.TOKENS,
             ),
             Column(
                 "handoff_tokens",
                 "Handed over",
-                "What the decode worker read from the prefill worker (handoff).",
+                "What the writer of the answer took over from the reader of the prompt (handoff, decode from prefill "
+                "worker).",
                 Kind.TOKENS,
             ),
         ),
@@ -226,15 +233,31 @@ GROUPS: Final = (
                 "From the request reaching the proxy to the first content byte of the answer.",
                 Kind.MS,
             ),
-            Column("prefill_queue_ns", "Queue", "Waiting on the prefill engine before it was scheduled.", Kind.MS),
-            Column("prefill_ns", "Prefill", "On the prefill engine, from accepting the request to its end.", Kind.MS),
+            Column(
+                "prefill_queue_ns",
+                "Queue",
+                "Waiting at the prompt's reader (prefill engine) before it was scheduled.",
+                Kind.MS,
+            ),
+            Column(
+                "prefill_ns",
+                "Prefill",
+                "At the prompt's reader (prefill engine), from accepting the request to its end.",
+                Kind.MS,
+            ),
             Column(
                 "fetch_ns",
                 "Fetch",
-                "Reading back from the decode worker; an upper bound, it includes up to one engine step.",
+                "Reading back what was kept (from the decode worker); an upper bound, it includes up to one engine "
+                "step.",
                 Kind.MS,
             ),
-            Column("decode_ns", "Decode", "On the decode engine, from accepting the request to its end.", Kind.MS),
+            Column(
+                "decode_ns",
+                "Decode",
+                "At the answer's writer (decode engine), from accepting the request to its end.",
+                Kind.MS,
+            ),
             Column(
                 "duration_ns",
                 "Whole turn",
@@ -245,19 +268,34 @@ GROUPS: Final = (
         (
             Column("ttft_proxy_ns", "First token: proxy", "The proxy's own part of the time to it.", Kind.MS),
             Column("ttft_queue_ns", "First token: queues", "Waiting in the engines' queues.", Kind.MS),
-            Column("ttft_fetch_ns", "First token: fetch", "Reading back from the decode worker.", Kind.MS),
+            Column(
+                "ttft_fetch_ns", "First token: fetch", "Reading back what was kept (from the decode worker).", Kind.MS
+            ),
             Column("ttft_prefill_ns", "First token: computing", "Computing the rest of the prompt.", Kind.MS),
             Column(
-                "ttft_handoff_ns", "First token: handing over", "The decode worker reading the prompt's KV.", Kind.MS
+                "ttft_handoff_ns",
+                "First token: handing over",
+                "The writer taking over the prompt's memory (handoff).",
+                Kind.MS,
             ),
-            Column("ttft_first_step_ns", "First token: first step", "The decode worker's usual first step.", Kind.MS),
+            Column(
+                "ttft_first_step_ns",
+                "First token: first step",
+                "The usual first step of the answer's writer (decode worker).",
+                Kind.MS,
+            ),
             Column(
                 "ttft_unattributed_ns",
                 "First token: not attributed",
                 "What none of these parts explains. All parts together are the time to the first token.",
                 Kind.MS,
             ),
-            Column("first_step_ns", "First step", "The decode worker's first step, as it was.", Kind.MS),
+            Column(
+                "first_step_ns",
+                "First step",
+                "The first step of the answer's writer (decode worker), as it was.",
+                Kind.MS,
+            ),
             Column("first_step_usual_ns", "First step, usually", "Its median on this worker.", Kind.MS),
             Column(
                 "net_gain_ns",
@@ -288,7 +326,9 @@ GROUPS: Final = (
             Column(
                 "late_by_ns",
                 "Came too late by",
-                "Against the hold's end, before which the prefill worker wants 5 s; below 0: so long before it.",
+                "Against the time limit of what was kept (the hold's end), before which the reader wants 5 s; below "
+                "0: so long "
+                "before it.",
                 Kind.SECONDS,
                 absent="not too late",
             ),
@@ -298,7 +338,8 @@ GROUPS: Final = (
             Column(
                 "handoff_ns",
                 "Handing over",
-                "The decode worker reading from the prefill worker; an upper bound as well.",
+                "The writer of the answer taking over what the prompt's reader had (prefill to decode); an upper "
+                "bound as well.",
                 Kind.MS,
             ),
         ),
@@ -306,11 +347,16 @@ GROUPS: Final = (
     Group(
         "Moved between workers",
         (
-            Column("fetched_bytes", "Fetched back", "Data moved from the decode to the prefill worker.", Kind.BYTES),
+            Column(
+                "fetched_bytes",
+                "Fetched back",
+                "Data moved back to the prompt's reader (from the decode to the prefill worker).",
+                Kind.BYTES,
+            ),
             Column(
                 "handoff_bytes",
                 "Handed over",
-                "Data moved from the prefill to the decode worker for this turn (handoff).",
+                "Data moved on to the answer's writer (from the prefill to the decode worker: handoff).",
                 Kind.BYTES,
             ),
         ),
@@ -353,12 +399,17 @@ GROUPS: Final = (
             Column(
                 "hold_fate",
                 "Kept for the next turn",
-                "What became of the blocks this turn left on the decode worker (hold outcome).",
+                "What became of the memory that was kept of this turn (hold outcome).",
                 Kind.WORD,
                 vocabulary=words.FATES,
                 value=hold_fate,
             ),
-            Column("hold_held_ns", "Kept for", "How long, by the decode worker's own clock.", Kind.SECONDS),
+            Column(
+                "hold_held_ns",
+                "Kept for",
+                "How long, by the own clock of the server that kept it (decode worker).",
+                Kind.SECONDS,
+            ),
         ),
         (
             Column(
@@ -368,9 +419,9 @@ GROUPS: Final = (
                 Kind.SECONDS,
                 absent="no later turn seen",
             ),
-            Column("hold_ttl_ns", "Time limit", "The decode worker's (decoder_kv_blocks_ttl).", Kind.SECONDS),
-            Column("hold_tokens", "Kept", "How much of the conversation the kept blocks hold.", Kind.TOKENS),
-            Column("hold_bytes", "Kept", "Memory on the decode worker.", Kind.BYTES),
+            Column("hold_ttl_ns", "Time limit", "Of the server that kept it (decoder_kv_blocks_ttl).", Kind.SECONDS),
+            Column("hold_tokens", "Kept", "How much of the conversation was kept.", Kind.TOKENS),
+            Column("hold_bytes", "Kept", "Memory on the server that wrote the answer (decode worker).", Kind.BYTES),
         ),
     ),
     Group(
@@ -402,12 +453,27 @@ GROUPS: Final = (
             Column("fork_of", "Regenerates", "The turn that was answered and is asked again by this one.", absent=NONE),
             Column("agent_id", "Agent", "Which of several agents of one session asked.", absent=NONE),
             Column("parent_session_id", "Parent session", "The session that started this one.", absent=NONE),
-            Column("speculative", "Speculative decoding", "Whether the decode worker drafts ahead.", Kind.YES_NO),
+            Column(
+                "speculative",
+                "Speculative decoding",
+                "Whether the writer of answers (decode worker) drafts ahead.",
+                Kind.YES_NO,
+            ),
             Column("late", "Late facts", "Whether facts came after the turn had been counted.", Kind.YES_NO),
             Column("source", "Told by", "hooks, or the kind of file that it was imported from."),
             Column("run", "Benchmark run", "The imported run that it is a part of.", absent=NONE),
-            Column("prefill_request_id", "Request on prefill", "The id in the prefill engine's log.", absent=NOT_SEEN),
-            Column("decode_request_id", "Request on decode", "The id in the decode engine's log.", absent=NOT_SEEN),
+            Column(
+                "prefill_request_id",
+                "Request on prefill",
+                "The id in the log of the prompt's reader (prefill engine).",
+                absent=NOT_SEEN,
+            ),
+            Column(
+                "decode_request_id",
+                "Request on decode",
+                "The id in the log of the answer's writer (decode engine).",
+                absent=NOT_SEEN,
+            ),
             Column("caller_trace_id", "Caller's trace", "The trace that the request belonged to.", absent=NONE),
             Column("turn_id", "Trace id", "The turn's trace in your tracing backend, and its id in turnscope."),
         ),

@@ -12,8 +12,6 @@ from typing import Final
 
 from turnscope_app import links
 
-LABELS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LABELS"
-LINKS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LINKS"
 """Set by ``turnscope explore``: a JSON object of templates by application."""
 SESSION: Final = "{session}"
 

@@ -19,8 +19,7 @@ HEIGHT: Final = 150
 _WIDE: Final = 0.06
 """Parts of at least so much of a bar have room for their share in it."""
 _WHOLE: Final = alt.Scale(domain=[0, 1])
-_DOMAIN: Final = [word.plain for word in words.PARTS.values()]
-_RANGE: Final = [colours.PARTS[Part(part)] for part in words.PARTS]
+_SHADES: Final = {word.plain: colours.PARTS[Part(part)] for part, word in words.PARTS.items()}
 
 
 def parts_frame(of: Figures | SessionSummary) -> pd.DataFrame:
@@ -80,6 +79,7 @@ def course_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd.
 
 def course(frame: pd.DataFrame) -> alt.Chart:
     """Shares of the parts over the period."""
+    present = [part for part in _SHADES if part in set(frame["part"])]
     made = (
         alt.Chart(frame)
         .mark_rect()
@@ -88,7 +88,7 @@ def course(frame: pd.DataFrame) -> alt.Chart:
             x2="to:T",
             y=alt.Y("low:Q", title="Share of session time", axis=alt.Axis(format=".0%"), scale=_WHOLE),
             y2="high:Q",
-            color=_colour(),
+            color=plot.colour(_SHADES, present, "part"),
             tooltip=[
                 alt.Tooltip("when:N", title="From (UTC)"),
                 alt.Tooltip("part:N", title="What"),
@@ -111,7 +111,7 @@ def latency_frame(course: Sequence[Figures], since_ns: int, until_ns: int) -> pd
     return pd.DataFrame(rows, columns=["at", "when", "what", "seconds"])
 
 
-_WAITS: Final = {"Whole task": colours.VIOLET, "First token": colours.BLUE}
+_WAITS: Final = {"Whole task": colours.REST, "First token": colours.READING}
 
 
 def latency(frame: pd.DataFrame) -> alt.Chart:
@@ -142,4 +142,4 @@ def _when(at: dt.datetime) -> str:
 
 
 def _colour() -> alt.Color:
-    return alt.Color("part:N", title=None, scale=alt.Scale(domain=_DOMAIN, range=_RANGE), legend=None)
+    return alt.Color("part:N", title=None, scale=alt.Scale(domain=[*_SHADES], range=[*_SHADES.values()]), legend=None)

@@ -89,9 +89,9 @@ def evaluated(store: Store, asked: Asked) -> tuple[pa.Table, int]:
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
-def suspicions(store: Store, asked: Asked, kind: str | None) -> tuple[pa.Table, int]:
+def suspicions(store: Store, asked: Asked, kind: str | None, session_id: str | None) -> tuple[pa.Table, int]:
     """Turns whose answers may be wrong, with the evidence, and how many there are in all."""
-    return _page(store, lambda src: suspicion_queries.listed(src, _scope(asked), kind))
+    return _page(store, lambda src: suspicion_queries.listed(src, _scope(asked), kind, session_id))
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)

@@ -8,10 +8,11 @@ import altair as alt
 import pandas as pd
 import pyarrow as pa
 
-from turnscope.semconv import HoldOutcome, Part
+from turnscope.semconv import Part
 from turnscope.store.fates import Fate
 from turnscope.store.retention_queries import slot_begin_s
 from turnscope_app import colours, period_charts, plot, text, words
+from turnscope_app.advice import Action, Owner
 from turnscope_app.cards import Card
 from turnscope_app.columns import Column, Kind, Row, percent
 
@@ -24,22 +25,12 @@ FILLED: Final = {
 }
 """What filled a pause, in the order in which it is shown."""
 SHADES: Final = {
-    EVERY: colours.TEAL,
+    EVERY: colours.REST,
     FILLED[Part.TOOL_WAIT]: colours.PARTS[Part.TOOL_WAIT],
     FILLED[Part.USER_WAIT]: colours.PARTS[Part.USER_WAIT],
     FILLED[Part.UNKNOWN]: colours.PARTS[Part.UNKNOWN],
 }
-_OUTCOMES: Final = {
-    HoldOutcome.READ: colours.TEAL,
-    HoldOutcome.NOTIFIED: colours.BLUE,
-    Fate.HELD: colours.AMBER,
-    HoldOutcome.TTL: colours.RED,
-    HoldOutcome.LEASE: colours.VIOLET,
-    HoldOutcome.HOLDER_LOST: colours.BROWN,
-    HoldOutcome.ABORTED: colours.SLATE,
-    HoldOutcome.UNKNOWN: colours.GREY,
-}
-OUTCOME_SHADES: Final = {words.FATES[Fate(outcome)].plain: shade for outcome, shade in _OUTCOMES.items()}
+END_SHADES: Final = {words.ENDS[fate]: shade for fate, shade in colours.FATES.items()}
 UNITS: Final = {"Tokens": "level_tokens", "Bytes": "level_bytes"}
 """What held memory is shown in, and the field."""
 
@@ -60,14 +51,14 @@ GAPS: Final = (
     Column(
         "share",
         "Came in time",
-        "Came before the time limit of the kept blocks: of those that had such blocks.",
+        "Came before the time limit of what was kept for them: of those for which something was.",
         Kind.SHARE,
         value=lambda row: percent(row["in_time"], row["in_time"] + row["too_late"]),
     ),
     Column("in_time", "In time", "As a number.", Kind.COUNT),
     Column("too_late", "Too late", "Came after the time limit.", Kind.COUNT),
-    Column("not_kept", "Nothing was kept", "The turn before left no blocks.", Kind.COUNT),
-    Column("no_limit", "Limit not known", "The blocks that were kept are not in the store.", Kind.COUNT),
+    Column("not_kept", "Nothing was kept", "Nothing was kept of the turn before.", Kind.COUNT),
+    Column("no_limit", "Limit not known", "The record of what was kept is not in the store.", Kind.COUNT),
     Column("median_ns", "Pause, median", "Half of the pauses were no longer.", Kind.SECONDS),
     Column("p95_ns", "Pause, 95 of 100", "95 of 100 pauses were no longer.", Kind.SECONDS),
 )
@@ -111,8 +102,10 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
     present = [name for name in SHADES if name in set(frame["what"])]
     lines = (
         alt.Chart(frame)
-        .mark_line(interpolate="monotone", strokeWidth=2.5)
+        .mark_line(interpolate="monotone")
         .encode(
+            # Of all together, thicker: its colour is near that of what is not known.
+            strokeWidth=alt.condition(alt.datum.what == EVERY, alt.value(4), alt.value(2)),
             x=alt.X(
                 "seconds:Q",
                 title="Pause until the next turn",
@@ -134,7 +127,7 @@ def arrival(frame: pd.DataFrame, limits: list[float]) -> alt.LayerChart:
     marks = pd.DataFrame({"seconds": limits, "said": [f"time limit {text.duration(round(s * 1e9))}" for s in limits]})
     rules = (
         alt.Chart(marks)
-        .mark_rule(color=colours.RED, strokeDash=[5, 4], strokeWidth=2)
+        .mark_rule(color=colours.REST, strokeDash=[5, 4], strokeWidth=2)
         .encode(x="seconds:Q", tooltip=["said:N"])
     )
     names = [_name(marks, number, frame["seconds"].max()) for number in range(len(limits))]
@@ -149,7 +142,7 @@ def _name(marks: pd.DataFrame, number: int, longest_s: float) -> alt.Chart:
     return (
         alt.Chart(mark)
         .mark_text(
-            color=colours.RED,
+            color=colours.REST,
             fontWeight="bold",
             align="right" if before else "left",
             dx=-6 if before else 6,
@@ -165,12 +158,15 @@ _NEAR: Final = 30
 
 def held(course: pa.Table, field: str, step_ns: int) -> pd.DataFrame:
     """What was kept on average in each step, by how it ended, as ``period_charts.steps``."""
-    order = {str(outcome): place for place, outcome in enumerate(_OUTCOMES)}
-    rows = [row for row in course.to_pylist() if row[field] is not None and row["outcome"] in order]
-    rows.sort(key=lambda row: (row["at_ns"], order[row["outcome"]]))
+    levels: dict[tuple[int, str], float] = {}
+    for row in course.to_pylist():
+        if row[field] is not None and row["outcome"] in words.FATES:
+            at = row["at_ns"], words.ENDS[Fate(row["outcome"])]
+            levels[at] = levels.get(at, 0.0) + row[field]
+    order = {end: place for place, end in enumerate(END_SHADES)}
+    ranked = sorted(levels.items(), key=lambda item: (item[0][0], order[item[0][1]]))
     # What was added and taken away as fractions need not come out at 0 to the last digit.
-    shown = [(row["at_ns"], words.FATES[Fate(row["outcome"])].plain, max(0.0, round(row[field], 3))) for row in rows]
-    return period_charts.steps(shown, step_ns)
+    return period_charts.steps([(at, end, max(0.0, round(level, 3))) for (at, end), level in ranked], step_ns)
 
 
 def fates(table: pa.Table) -> list[Row]:
@@ -191,9 +187,13 @@ def _memory(row: Row) -> float | None:
 
 FATES: Final = (
     Column(
-        "fate", "What became of them", "Of blocks that a turn left (hold outcome).", Kind.WORD, vocabulary=words.FATES
+        "fate",
+        "What became of them",
+        "Of memory that was kept of a turn (hold outcome).",
+        Kind.WORD,
+        vocabulary=words.FATES,
     ),
-    Column("holds", "Times", "How often blocks were kept (holds).", Kind.COUNT),
+    Column("holds", "Times", "How often memory was kept (holds).", Kind.COUNT),
     Column(
         "memory",
         "Share of the memory used",
@@ -216,7 +216,12 @@ FATES: Final = (
     ),
     Column("tokens", "Kept", "All together.", Kind.TOKENS),
     Column("bytes", "Kept", "All together.", Kind.BYTES),
-    Column("held_median_ns", "Kept for, median", "By the decode engine's own clock.", Kind.SECONDS),
+    Column(
+        "held_median_ns",
+        "Kept for, median",
+        "By the own clock of the server that kept it (decode engine).",
+        Kind.SECONDS,
+    ),
 )
 
 
@@ -241,12 +246,13 @@ def cards(gaps: list[Row], limits: list[float], fates: list[Row]) -> list[Card]:
         Card(
             "Time limit",
             " to ".join(text.duration(round(s * 1e9)) for s in limits) or words.NOT_MEASURED,
-            "How long decode engines keep blocks for a next turn (decoder_kv_blocks_ttl).",
+            "How long servers that write answers keep memory for a next turn (decoder_kv_blocks_ttl of decode "
+            "engines).",
         ),
         Card(
             "Kept, and used",
             text.share(read, holds),
-            f"Of {holds:,} times that blocks were kept (holds), {read:,} ended because the next turn came for them.",
+            f"Of {holds:,} times that memory was kept (holds), {read:,} ended because the next turn came for them.",
         ),
         Card(
             "Memory kept for nothing",
@@ -266,19 +272,76 @@ def _memory_of(rows: list[Row]) -> int | None:
 def sentence(gaps: list[Row], fates: list[Row]) -> str:
     """What to make of it."""
     late = gaps[0]["too_late"] if gaps else 0
-    known = {row["fate"]: row for row in fates}
-    not_asked = known.get(Fate.NOT_ASKED, {}).get("holds", 0)
+    not_asked = _holds(fates, Fate.NOT_ASKED)
     parts = []
     if late:
         after = max(gaps[1:], key=lambda row: row["too_late"])
         filled = f", most often after: {after['name'].lower()}" if after["name"] != FILLED[Part.UNKNOWN] else ""
-        parts.append(
-            f"**{text.turns(late)} came too late{filled}.** A longer `decoder_kv_blocks_ttl` would have kept their "
-            "blocks: the curve says how many a limit reaches."
-        )
+        parts.append(f"**{text.turns(late)} came too late{filled}.**")
     if not_asked:
         parts.append(
             f"**{text.turns(not_asked)} came in time and did not ask** for what was kept for them: the page Reuse says "
             "why."
         )
     return " ".join(parts) or "Nothing that was kept was missed by a next turn."
+
+
+_ROOMY: Final = 4
+"""A limit of so many times the pause of 95 in 100 next turns is longer than they need."""
+
+
+def remedies(gaps: list[Row], limits: list[float], fates: list[Row]) -> list[Action]:
+    """What could be changed, by whom, and what it would cost: not only a longer limit."""
+    late = {row["name"]: row["too_late"] for row in gaps}
+    unread = text.share(_memory_of([row for row in fates if row["fate"] in _UNREAD]), _memory_of(fates))
+    found = []
+    if late.get(EVERY):
+        found.append(
+            Action(
+                Owner.SERVING,
+                "Keep it longer (raise `decoder_kv_blocks_ttl`, and the proxy's limit with it): the curve says how "
+                "many "
+                "turns a limit reaches. It costs memory that running requests then lack: of what is kept today, "
+                f"{unread} of memory and time went unread.",
+            )
+        )
+    if late.get(FILLED[Part.TOOL_WAIT]):
+        found.append(
+            Action(
+                Owner.TOOLS,
+                f"Shorten the pauses: {text.turns(late[FILLED[Part.TOOL_WAIT]])} came too late after a tool. Faster "
+                "tools, or tools side by side, need no memory.",
+            )
+        )
+    if late.get(FILLED[Part.USER_WAIT]):
+        found.append(
+            Action(
+                Owner.APPLICATION,
+                f"People's pauses nobody shortens ({text.turns(late[FILLED[Part.USER_WAIT]])} too late): a shorter "
+                "history is quicker to read again.",
+            )
+        )
+    p95 = gaps[0]["p95_ns"] if gaps else None
+    if p95 and limits and limits[0] * 1e9 > _ROOMY * p95:
+        found.append(
+            Action(
+                Owner.SERVING,
+                f"Or keep it shorter: 95 of 100 next turns came within {text.about(p95)}, and memory is kept for "
+                f"{text.duration(round(limits[0] * 1e9))}. A lower limit frees memory, and costs the few that come "
+                "later.",
+            )
+        )
+    nameless = _holds(fates, Fate.NO_SESSION)
+    if nameless:
+        found.append(
+            Action(
+                Owner.APPLICATION,
+                f"Keep less for nobody: {nameless:,} times memory was kept of a turn without a session id, for which "
+                "no next turn can come. Send one.",
+            )
+        )
+    return found
+
+
+def _holds(fates: list[Row], fate: Fate) -> int:
+    return sum(row["holds"] for row in fates if row["fate"] == fate)

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
+import altair as alt
 import pandas as pd
 import pyarrow as pa
 
 from turnscope.model import plural
 from turnscope.semconv import NO_OBSTACLE, Path
-from turnscope_app import colours, period_charts, text, words
+from turnscope_app import colours, period_charts, plot, text, words
 from turnscope_app.cards import Card
 from turnscope_app.columns import TURN, Column, Kind, Row, percent
 
-_PATH_SHADES: Final = {
-    Path.REVERSE_FETCH: colours.TEAL,
-    Path.MIXED: colours.VIOLET,
-    Path.LOCAL_HIT: colours.BLUE,
-    Path.EXTERNAL_HIT: colours.BROWN,
-    Path.RECOMPUTE: colours.AMBER,
-    Path.UNKNOWN: colours.GREY,
-}
-PATH_SHADES: Final = {words.PATHS[path].plain: shade for path, shade in _PATH_SHADES.items()}
+PATH_SHADES: Final = {words.PATHS[path].plain: shade for path, shade in colours.PATHS.items()}
 _MOST_REASONS: Final = 6
 OTHERS: Final = "Other reasons"
-_SHADES: Final = (colours.RED, colours.AMBER, colours.VIOLET, colours.BROWN, colours.BLUE, colours.SLATE)
+_LANE: Final = 42
+_STRIP: Final = 14
+_LONGEST: Final = 400
+"""Pixels: of an obstacle with its name, and of its strip; and how long a name may be."""
 
 
 def paths(course: pa.Table, step_ns: int) -> pd.DataFrame:
@@ -33,28 +30,74 @@ def paths(course: pa.Table, step_ns: int) -> pd.DataFrame:
     for row in course.to_pylist():
         at = row["at_ns"], row["path"] if row["path"] in words.PATHS else str(Path.UNKNOWN)
         counts[at] = counts.get(at, 0) + row["turns"]
-    order = {str(path): place for place, path in enumerate(_PATH_SHADES)}
+    order = {str(path): place for place, path in enumerate(colours.PATHS)}
     ranked = sorted(counts.items(), key=lambda item: (item[0][0], order[item[0][1]]))
     return period_charts.steps([(at, words.PATHS[path].plain, n) for (at, path), n in ranked], step_ns)
 
 
-def obstacles(course: pa.Table, step_ns: int) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Turns of each step by what was in the way of fetching back, the most frequent ones by name, and their colours.
-    Turns that nothing was in the way of are left out: the chart of paths draws them."""
+def obstacles(course: pa.Table, step_ns: int) -> pd.DataFrame:
+    """``at, to, when, what, turns, most``: a row for each step and each thing that was in the way of fetching
+    back, the most frequent by name and first; ``most``: the most turns of any of them. Turns
+    that nothing was in the way of are left out: the chart of paths draws them."""
     rows = [row for row in course.to_pylist() if row["reason"] not in NO_OBSTACLE]
-    totals: dict[str, int] = {}
+    totals = Counter[str]()
     for row in rows:
-        totals[row["reason"]] = totals.get(row["reason"], 0) + row["turns"]
+        totals[row["reason"]] += row["turns"]
     named = sorted(totals, key=lambda reason: (-totals[reason], reason))[:_MOST_REASONS]
-    shown = {reason: _reason(reason) for reason in named}
-    shades = {**dict(zip(shown.values(), _SHADES, strict=False)), OTHERS: colours.GREY}
-    counts: dict[tuple[int, str], int] = {}
+    names = {reason: _reason(reason) for reason in named}
+    counts: dict[str, Counter[int]] = {name: Counter() for name in (*names.values(), OTHERS)}
     for row in rows:
-        at = row["at_ns"], shown.get(row["reason"], OTHERS)
-        counts[at] = counts.get(at, 0) + row["turns"]
-    order = {name: place for place, name in enumerate(shades)}
-    ranked = sorted(counts.items(), key=lambda item: (item[0][0], order[item[0][1]]))
-    return period_charts.steps([(at, what, n) for (at, what), n in ranked], step_ns), shades
+        counts[names.get(row["reason"], OTHERS)][row["at_ns"]] += row["turns"]
+    most = max((max(steps.values()) for steps in counts.values() if steps), default=0)
+    return pd.DataFrame(
+        [
+            (
+                period_charts.moment(at),
+                period_charts.moment(at + step_ns),
+                text.when(at),
+                f"{name}: {text.turns(steps.total())}",
+                turns,
+                most,
+            )
+            for name, steps in counts.items()
+            for at, turns in sorted(steps.items())
+        ],
+        columns=["at", "to", "when", "what", "turns", "most"],
+    )
+
+
+def in_the_way(frame: pd.DataFrame) -> alt.Chart:
+    """A row for each obstacle under its name, the more turns in a step the stronger: it is told by its place and not
+    by a colour."""
+    strength = alt.Scale(domain=[0, int(frame["most"].max())], range=[0.4, 1.0])
+    above = alt.Axis(
+        labelAlign="left",
+        labelFontSize=13,
+        labelLimit=_LONGEST,
+        labelOffset=-_STRIP,
+        labelPadding=0,
+        maxExtent=0,
+        minExtent=0,
+        domain=False,
+        ticks=False,
+    )
+    lane = alt.Y("what:N", title=None, sort=None, axis=above)
+    strips = (
+        alt.Chart(frame)
+        .mark_rect(color=colours.TROUBLE, height=_STRIP, yOffset=_STRIP / 2)
+        .encode(
+            x=plot.TIME,
+            x2="to:T",
+            y=lane,
+            opacity=alt.Opacity("turns:Q", scale=strength, legend=None),
+            tooltip=[
+                alt.Tooltip("when:N", title="From"),
+                alt.Tooltip("what:N", title="What"),
+                alt.Tooltip("turns:Q", title="Turns", format=",d"),
+            ],
+        )
+    )
+    return plot.sized(strips, _LANE * frame["what"].nunique())
 
 
 def _reason(reason: str) -> str:
@@ -89,7 +132,8 @@ AVOIDABLE: Final = (
     Column(
         "recompute_ns",
         "Time it took",
-        "On the prefill engines, estimated from their own measured speed. Turns beside each other count each.",
+        "On the servers that read prompts (prefill engines), estimated from their own measured speed. Turns beside "
+        "each other count each.",
         Kind.SECONDS,
     ),
     Column(
@@ -129,7 +173,8 @@ def avoidable_cards(table: pa.Table, balance: Row) -> list[Card]:
         Card(
             "Time it took",
             text.duration(_sum(rows, "recompute_ns")),
-            f"Time of the prefill engines: between {text.duration(_sum(rows, 'recompute_low_ns'))} and "
+            f"Time of servers that read prompts (prefill engines): between "
+            f"{text.duration(_sum(rows, 'recompute_low_ns'))} and "
             f"{text.duration(_sum(rows, 'recompute_high_ns'))}.{known}",
             words.Known.ESTIMATED,
         ),
@@ -153,7 +198,8 @@ def gains(balance: Row) -> list[Card]:
         Card(
             "Fetched back",
             text.count(balance["fetched_tokens"], "tokens"),
-            f"Read back from decode workers (reverse fetch) by {text.count(balance['fetches'])} turns; "
+            f"Read back from the servers that had kept them (reverse fetch from decode workers) by "
+            f"{text.count(balance['fetches'])} turns; "
             f"{text.size(balance['fetched_bytes'])} were moved.",
         ),
         Card(

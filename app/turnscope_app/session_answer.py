@@ -33,6 +33,7 @@ def head(summary: SessionSummary) -> str:
         *(f"application {name}" for name in _names(summary.applications)),
         *(f"agent {name}" for name in _names(summary.agents)),
         *(f"model {name}" for name in _names(summary.models)),
+        *(f"in {name}" for name in _names(summary.deployments)),
         f"started by {text.harmless(summary.parent_session_id)}" if summary.parent_session_id else "",
         text.turns(summary.turns) if summary.turns else "",
         f"{summary.model_calls:,} {'other ' if summary.turns else ''}model calls" if summary.model_calls else "",
@@ -67,7 +68,11 @@ def answer(summary: SessionSummary) -> str:
     shares = answers.shares(summary)
     said = [f"{shares[part]} of the time {SPENT[part]}" for part, _ in spent[:1]]
     said += [f"{shares[part]} {SPENT[part]}" for part, _ in spent[1:3]]
-    return f"It took {text.duration(summary.wall_ns)}: {', '.join(said)}."
+    worked = ""
+    if summary.user_wait_ns:
+        working = text.duration(summary.wall_ns - summary.user_wait_ns)
+        worked = f", {working} of it working time (waits for a person left out)"
+    return f"It took {text.duration(summary.wall_ns)}{worked}: {', '.join(said)}."
 
 
 def ceiling(summary: SessionSummary) -> str:
@@ -131,9 +136,25 @@ def next_steps(summary: SessionSummary) -> list[Action]:
         where = f" ({text.listed(summary.engines, 4)})" if summary.engines else ""
         doubt = f"Until it is explained, stop fetching back (its runbook says how) on this session's engines{where}."
         return [STEPS[verdict][0], Action(Owner.SERVING, doubt)]
+    if verdict in (Verdict.MOSTLY_UNKNOWN, Verdict.LARGEST_UNKNOWN) and summary.spans and _dark_calls(summary):
+        return list(TO_TIME_CALLS)
     return list(STEPS[verdict])
 
 
+def _dark_calls(summary: SessionSummary) -> bool:
+    """Whether most of what is unknown is inside of model calls."""
+    return 2 * summary.unknown_model_call_ns >= summary.unknown_ns
+
+
+TO_TIME_CALLS: Final = (
+    Action(
+        Owner.APPLICATION,
+        "Let the agent stream answers, with an instrumentation that tells when the first word came (docs/agents.md "
+        "says which do): only that tells reading from writing.",
+    ),
+    Action(Owner.SERVING, "If the model is your own, start its proxy with `turnscope run`, which times every answer."),
+)
+"""Where the agent's spans came, and its model calls are what is unknown."""
 TO_MAKE_SMALLER: Final = (
     "Give every run of the agent a session of its own, or send fewer spans: then it is taken apart."
 )
@@ -149,6 +170,9 @@ STEPS: Final[dict[Verdict, tuple[Action, ...]]] = {
     Verdict.NOT_ANSWERED: (
         Action(Owner.SERVING, "See below where turns ended without an answer, and why, before any slowness."),
         Action(Owner.APPLICATION, "Where the client itself broke off (cancelled), see whether that was meant."),
+    ),
+    Verdict.TASKS_FAILED: (
+        Action(Owner.APPLICATION, "See the last turn or tool of the task below: it is what failed."),
     ),
     Verdict.NOTHING_TIMED: (Action(Owner.APPLICATION, "Nothing: all of its time was waiting for a person."),),
     Verdict.MOSTLY_UNKNOWN: (

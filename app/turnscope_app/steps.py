@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from turnscope.model import plural
+from turnscope.model import SECOND_NS, plural
 
-_SECOND: Final = 1_000_000_000
 _LENGTHS: Final = tuple(
-    _SECOND * seconds
+    SECOND_NS * seconds
     for seconds in (1, 5, 15, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 86_400, 7 * 86_400, 28 * 86_400)
 )
 MOST: Final = 60
@@ -21,7 +20,7 @@ def length(since_ns: int, until_ns: int) -> int:
 
 def named(step_ns: int) -> str:
     """``15 minutes``, ``1 hour``."""
-    seconds = step_ns // _SECOND
+    seconds = step_ns // SECOND_NS
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         if seconds >= size:
             return plural(seconds // size, unit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnscope.semconv import DIVERGENCES, Status, diverges_in
 from turnscope.store.fates import Fate
@@ -24,12 +24,15 @@ def prompt(turn: Turn) -> str:
     """Where the prompt's tokens came from."""
     total = turn["prompt_tokens"]
     if total is None:
-        return "The prompt's length was not measured: the prefill engine did not report this turn."
+        return (
+            "The prompt's length was not measured: the server that reads prompts (prefill engine) did not report this "
+            "turn."
+        )
     parts = []
     if turn["local_hit_tokens"]:
-        parts.append(f"{turn['local_hit_tokens']:,} were in the prefill worker's own memory")
+        parts.append(f"{turn['local_hit_tokens']:,} were in the own memory of {doubt.READER}")
     if turn["fetched_tokens"]:
-        parts.append(f"{turn['fetched_tokens']:,} were fetched back from the decode worker{_fetch(turn)}")
+        parts.append(f"{turn['fetched_tokens']:,} were fetched back{_fetch(turn)} from {doubt.WRITER}")
     if turn["external_tokens"]:
         parts.append(f"{turn['external_tokens']:,} came from another KV store")
     if turn["computed_tokens"]:
@@ -90,9 +93,9 @@ def kept(turn: Turn) -> str:
         return "Memory was kept for the next turn; what became of it has not been reported."
     what = "Memory" if turn["hold_tokens"] is None else f"Memory of {turn['hold_tokens']:,} tokens"
     if turn["hold_fate"] == Fate.HELD:
-        return f"{what} is still kept on the decode worker for the next turn."
+        return f"{what} is still kept by {doubt.WRITER} for the next turn."
     for_time = "" if turn["hold_held_ns"] is None else f" for {text.duration(turn['hold_held_ns'])}"
-    return f"{what} was kept on the decode worker{for_time}. {_fate(turn)}"
+    return f"{what} was kept by {doubt.WRITER}{for_time}. {_fate(turn)}"
 
 
 def _fate(turn: Turn) -> str:
@@ -139,13 +142,36 @@ def unattributed(summary: dict[str, Any], *, proxy_reports: bool) -> str:
     return said
 
 
-def most_telling(turns: list[Turn]) -> int:
-    """The position of the turn to tell first: a suspicious one, else one that failed, else the last."""
-    for test in (lambda t: bool(t["suspicions"]), lambda t: t["status"] != Status.OK):
+class Telling(NamedTuple):
+    """The turn to tell first."""
+
+    position: int
+    why: str
+
+
+def most_telling(turns: list[Turn]) -> Telling:
+    """Of at least one turn, the one to tell first: a wrong answer weighs more than none, and none more than a slow
+    one. Of such the first, since later ones may follow from it; of slow ones that which read most again."""
+    for test, why in (
+        (
+            lambda turn: bool(turn["suspicions"]),
+            "the first whose answer may be wrong: that weighs more than slowness, and later ones may follow from it",
+        ),
+        (lambda turn: turn["status"] != Status.OK, "the first that was not answered: later ones may follow from it"),
+    ):
         for position, turn in enumerate(turns):
             if test(turn):
-                return position
-    return max(0, len(turns) - 1)
+                return Telling(position, why)
+    again = read_most_again(turns)
+    if again is not None:
+        return Telling(again, "the one that read most again (recomputed)")
+    return Telling(len(turns) - 1, "the last: nothing went wrong, and nothing is known to have been read again")
+
+
+def read_most_again(turns: list[Turn]) -> int | None:
+    """The position of the turn that read most again; None where none is known to have read anything again."""
+    again = [turn["recomputed_tokens"] or 0 for turn in turns]
+    return again.index(max(again)) if any(again) else None
 
 
 def _listed(parts: list[str]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from turnscope.semconv import Suspicion, diverges_in
+from turnscope.semconv import MismatchEvidence, Suspicion, diverges_in
 from turnscope.store.fates import Fate
 from turnscope_app import doubt, stories, text, words
 from turnscope_app.cards import Card
@@ -14,12 +14,12 @@ STEPS: Final[dict[str, str]] = {
     Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy "
     "gives a handle only to a request that continues the turn it came from: clients keep the history, reasoning "
     "included, as it was sent, put what changes from turn to turn behind it, and take a new session id when they "
-    "edit it. Empty the prefill worker's cache afterwards.",
+    "edit it. Empty the cache of the server that reads prompts afterwards (prefill worker).",
     Suspicion.READ_AFTER_RELEASE: "Ask again before you rely on this answer. Then let the proxy pass "
     "`kv_transfer_params` on whole, with `remote_blocks_expiry_time`, keep handles for 5 s less than "
     "`decoder_kv_blocks_ttl`, and keep the hosts' clocks in step.",
-    Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a decode "
-    "worker that was restarted, and those whose time limit is over.",
+    Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a server "
+    "(decode worker) that was restarted, and those whose time limit is over.",
     Suspicion.DUPLICATE_HANDLE: "Ask again before you rely on this answer. Then let the proxy remove a handle when it "
     "gives it (take, not read), under a lock that its workers share; retries and regenerations go without it.",
     Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of workers "
@@ -36,22 +36,38 @@ RUNBOOKS: Final[dict[str, str]] = {
 """Of the alert about each kind."""
 
 
-def counted(rows: list[Row]) -> list[Card]:
-    """How many answers may be wrong, by kind; and, apart from them, how many there were none of."""
-    every, *kinds = rows
-    found = [
+def counted(every: Row) -> list[Card]:
+    """How many answers may be wrong, how many of them somebody was given, and how sure it is: no turn is in two of the
+    last two. ``every``: the sums over all kinds."""
+    turns, proven = every["turns"], every["proven"]
+    if not turns:
+        return [Card("Possibly wrong answers", "none", f"Of {text.turns(every['judged'])}.")]
+    return [
         Card(
             "Possibly wrong answers",
-            text.share(every["turns"], every["judged"]) if every["turns"] else "none",
-            f"{text.turns(every['turns'])} of {every['judged']:,}, in {text.sessions(every['sessions'])}: answered, "
-            "with evidence that reused memory did not belong to the prompt.",
-        )
+            text.turns(turns),
+            f"Of {every['judged']:,} ({text.share(turns, every['judged'])}), in {text.sessions(every['sessions'])}: "
+            f"with "
+            "evidence that reused memory did not belong to the prompt.",
+        ),
+        Card("Given to clients", text.turns(every["answered"]), "Answered to the end; the others failed or broke off."),
+        Card("Proven", text.turns(proven), "The memory was of another text: digests of the tokens differ."),
+        Card(
+            "Suspected",
+            text.turns(turns - proven),
+            "The order of events, or lengths, allow it: nobody could compare the text.",
+            words.Known.INFERRED,
+        ),
     ]
-    for row in kinds:
-        word = words.SUSPICIONS.get(row["kind"])
-        label, told = (word.shown, word.story) if word else (text.harmless(row["kind"]), "A newer turnscope knows.")
-        found.append(Card(label, text.turns(row["turns"]), told))
-    return found
+
+
+def kinds(rows: list[Row]) -> dict[str, str]:
+    """The kinds that occur, the frequent first, and what they are called: Markdown, with how many turns each has."""
+    return {
+        row["kind"]: text.escaped(f"{text.worded(words.SUSPICIONS, row['kind'])}: {row['turns']:,}")
+        for row in rows
+        if row["kind"] is not None
+    }
 
 
 def meaning(every: Row) -> str:
@@ -80,38 +96,48 @@ def apart(every: Row) -> str:
     return (
         f"Failures are another matter: {failed}, and said so. The answers here came as if all were well. Prompts could "
         f"be compared with what their sessions had computed for {compared} of the turns; of the others only other "
-        "evidence can tell. One turn may have several suspicions."
+        "evidence can tell."
     )
 
 
+_SURE: Final[dict[str | None, str]] = {
+    MismatchEvidence.DIGESTS: "proven",
+    MismatchEvidence.LENGTHS: "suspected, by lengths",
+    MismatchEvidence.INFERRED: "suspected, inferred",
+    None: "suspected",
+}
 LISTED: Final = (
-    *TURN,
+    *(column._replace(width=150) if column.name == "session" else column for column in TURN),
     Column(
         "suspicions",
         "Suspicion",
         "What speaks against the answer.",
+        width=185,
         value=lambda row: ", ".join(_kind(kind) for kind in row["suspicions"] or []),
     ),
     Column(
+        "mismatch_evidence",
+        "Proven",
+        "Proven by digests; suspected by lengths, or inferred from another turn.",
+        width=130,
+        value=lambda row: _SURE.get(row["mismatch_evidence"], _SURE[None]),
+    ),
+    Column("status", "Ended", "Whether the turn was answered.", Kind.WORD, 105, words.STATUSES),
+    Column(
         "suspect_tokens",
-        "Reused, maybe wrong",
+        "In doubt",
         "Of the reused part, what may be memory of other text; it saved nothing (suspect).",
         Kind.TOKENS,
+        120,
     ),
     Column(
         "diverged_before",
-        "Other text from",
+        "From token",
         "From so many tokens on, at the latest, its text is another one.",
-        Kind.TOKENS,
+        Kind.COUNT,
+        90,
     ),
-    Column("where", "In", "The part of the request that differs first.", value=lambda row: _where(row)),
-    Column(
-        "mismatch_evidence",
-        "Known from",
-        "Proven by digests; suspected by lengths, or inferred from another turn.",
-    ),
-    Column("status", "Ended", "Whether the turn was answered.", Kind.WORD, vocabulary=words.STATUSES),
-    Column("model", "Model", "That was asked.", value=lambda row: text.harmless(row["model"] or "")),
+    Column("where", "In", "The part of the request that differs first.", width=130, value=lambda row: _where(row)),
 )
 
 
@@ -182,7 +208,7 @@ def _compared(row: Row) -> str:
         return f"What {left} left on {engine} at {at}{kept}.{end}"
     if row["previous_turn_id"] is not None:
         number = "the turn before it" if row["previous_index"] is None else f"turn {row['previous_index']:,}"
-        return f"The prompt and the answer of {number}; what a decode worker kept of it is not in the store."
+        return f"The prompt and the answer of {number}; what was kept of it is not in the store."
     return "Nothing that is in the store any more."
 
 
@@ -191,7 +217,10 @@ def _too_late(row: Row) -> list[tuple[str, str]]:
     if row["late_by_ns"] is not None and row["late_by_ns"] > 0:
         error = "" if not row["late_by_error_ns"] else f", give or take {text.duration(row['late_by_error_ns'])}"
         found.append(
-            ("Too late", f"The handle was used {text.duration(row['late_by_ns'])} after its hold's end{error}.")
+            (
+                "Too late",
+                f"The handle was used {text.duration(row['late_by_ns'])} after what it is for was let go{error}.",
+            )
         )
     if row["held_late_notices"]:
         found.append(
@@ -212,8 +241,3 @@ def next_steps(row: Row) -> list[str]:
 def runbooks(row: Row) -> list[str]:
     """The runbooks for it, each once."""
     return list(dict.fromkeys(RUNBOOKS[kind] for kind in row["suspicions"] or [] if kind in RUNBOOKS))
-
-
-def kinds(rows: list[dict[str, Any]]) -> list[str]:
-    """The kinds that occur, the frequent first."""
-    return [row["kind"] for row in rows if row["kind"] is not None]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from turnscope.model import plural
-from turnscope.shipped import EXPLORER
+from turnscope.shipped import EXPLORER, ITS_ADDRESS
 from turnscope_app.words import NOT_MEASURED, UNATTRIBUTED, Word, shown
 
 _LONGEST: Final = 80
@@ -203,6 +203,6 @@ def runbook(markdown: str) -> str:
     coloured: some words would be too faint to be read by everybody."""
     return (
         _TO_EXPLORER.sub(r"[the sessions list, filtered](\1)", markdown)
-        .replace(f" (its address in place of `{EXPLORER.removeprefix('http://')}`)", "")
+        .replace(ITS_ADDRESS, "")
         .replace("```sh\n", "```text\n")
     )

@@ -7,6 +7,7 @@ from typing import Final
 import altair as alt
 import pandas as pd
 
+from turnscope.store.fates import Fate
 from turnscope_app import charts, colours, plot, text, words
 from turnscope_app.axis import Axis
 from turnscope_app.lanes import Bar
@@ -16,10 +17,7 @@ from turnscope_app.zoom import WHOLE, View
 _LANE: Final = 30
 """Pixels."""
 _FIELDS: Final = ("lane", "kind", "start", "end", "what", "lasted", "begins", "known", "turn", "deadline")
-_OTHER_FATE: Final = "Other"
-_FATES: Final = {words.FATES[fate].plain: colour for fate, colour in colours.FATES.items()} | {
-    _OTHER_FATE: colours.SLATE
-}
+_ENDS: Final = {words.ENDS[fate]: colour for fate, colour in colours.FATES.items()}
 _PARTS: Final = {words.PARTS[part].plain: colour for part, colour in colours.PARTS.items()}
 _NUMBERED: Final = 60
 """Wider than one in so many, a turn's bar has its number on it."""
@@ -52,8 +50,7 @@ def frame(timeline: Timeline, bars: list[Bar]) -> pd.DataFrame:
 def _kind(bar: Bar) -> str:
     if bar.kind in words.PARTS:
         return words.PARTS[bar.kind].plain
-    fate = words.FATES.get(bar.kind)
-    return fate.plain if fate and fate.plain in _FATES else _OTHER_FATE
+    return words.ENDS[Fate(bar.kind) if bar.kind in words.FATES else Fate.UNKNOWN]
 
 
 def chart(timeline: Timeline, view: View = WHOLE) -> alt.LayerChart:
@@ -72,7 +69,7 @@ def chart(timeline: Timeline, view: View = WHOLE) -> alt.LayerChart:
         )
     if not held.empty:
         layers += [
-            _bars(held, timeline, view, _FATES, legends="bottom"),
+            _bars(held, timeline, view, _ENDS, legends="bottom"),
             *_deadlines(held[held["deadline"].notna()], timeline),
         ]
     if timeline.axis.breaks:
@@ -88,8 +85,8 @@ def reading(timeline: Timeline) -> str:
         said.append("Long waits (⋯) are drawn shorter than they were.")
     if timeline.holds:
         said.append(
-            "Under the axis of what ran: memory that a decode worker kept for the next turn (hold), and a red line "
-            "where its time limit was."
+            "Under the axis of what ran: what the server that writes answers kept in memory for the next turn (hold on "
+            "a decode worker), and a grey mark where its time limit was."
         )
     if timeline.merged:
         said.append("There is more than can be drawn: a bar stands for what took most of its stretch.")
@@ -134,10 +131,10 @@ def _deadlines(found: pd.DataFrame, timeline: Timeline) -> list[alt.Chart]:
     unused = found["deadline"] > found["end"]
     line = (
         alt.Chart(found[unused])
-        .mark_rule(strokeDash=[3, 3], color=colours.GREY, clip=True)
+        .mark_rule(strokeDash=[3, 3], color=colours.UNKNOWN, clip=True)
         .encode(x="end:Q", x2="deadline:Q", y=_lanes(timeline))
     )
-    tick = base.mark_tick(thickness=2, color=colours.RED, bandSize=18, clip=True).encode(x="deadline:Q")
+    tick = base.mark_tick(thickness=2, color=colours.REST, bandSize=18, clip=True).encode(x="deadline:Q")
     return [line, tick]
 
 
@@ -148,8 +145,8 @@ def _breaks(axis: Axis) -> list[alt.Chart]:
     )
     made = alt.Chart(rows).encode(x="at:Q")
     return [
-        made.mark_rule(strokeDash=[2, 4], color=colours.GREY, clip=True),
-        made.mark_text(dy=-8, baseline="bottom", color=colours.GREY, fontSize=11, clip=False).encode(
+        made.mark_rule(strokeDash=[2, 4], color=colours.UNKNOWN, clip=True),
+        made.mark_text(dy=-8, baseline="bottom", color=colours.UNKNOWN, fontSize=11, clip=False).encode(
             y=alt.value(6), text="said:N"
         ),
     ]

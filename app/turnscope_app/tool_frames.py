@@ -170,7 +170,7 @@ def task_cards(every: Row) -> list[Card]:
 
 
 _TENS: Final = alt.Axis(values=[10**power for power in range(-3, 6)], format=",~r")
-_SHADES: Final = {"Whole task": colours.VIOLET, "First token": colours.BLUE}
+_SHADES: Final = {"Whole task": colours.REST, "First token": colours.READING}
 
 
 def course(table: pa.Table) -> pd.DataFrame:
@@ -226,7 +226,7 @@ def bars(frame: pd.DataFrame) -> alt.Chart:
     """A bar a tool, the longest first."""
     made = (
         alt.Chart(frame)
-        .mark_bar(color=colours.AMBER, cornerRadiusEnd=3)
+        .mark_bar(color=colours.TOOLS, cornerRadiusEnd=3)
         .encode(
             y=alt.Y("tool:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),
             x=alt.X("share:Q", title="Share of all tool time", axis=alt.Axis(format=".0%", grid=True, tickCount=5)),

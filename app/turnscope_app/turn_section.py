@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import streamlit as st
 
+from turnscope.shipped import TRACE_LINK_VARIABLE
 from turnscope_app import controls, data, fields, frames, links, stories, tables, text
 
-TRACE_LINK_VARIABLE: Final = "TURNSCOPE_EXPLORE_TRACE_LINK"
 """Set by ``turnscope explore``: the address of a turn's trace, with ``{trace_id}`` where its id is to stand."""
 PAGE: Final = 100
 """Turns that are shown at once. With up to seven values each, no chart of them has more than 1,000 rows."""
@@ -70,9 +70,8 @@ def story(rows: list[dict[str, Any]], numbers: list[int], every: list[int], by_i
     numbers of all turns of the session."""
     with st.container(border=True, key="session_story"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            number = st.selectbox(
-                "Turn", numbers, index=stories.most_telling(rows), key=_TURN, bind="query-params", width=130
-            )
+            first = stories.most_telling(rows)
+            number = st.selectbox("Turn", numbers, index=first.position, key=_TURN, bind="query-params", width=130)
             turn = rows[numbers.index(number)]
             before = by_id.get(turn["previous_turn_id"] or "")
             if before is not None:
@@ -87,6 +86,19 @@ def story(rows: list[dict[str, Any]], numbers: list[int], every: list[int], by_i
             link = links.filled(os.environ.get(TRACE_LINK_VARIABLE), turn["turn_id"])
             if link is not None:
                 st.link_button("Its trace", link, icon=":material/open_in_new:", type="tertiary")
+            again = stories.read_most_again(rows)
+            if again is not None and numbers[again] != number:
+                st.button(
+                    f"Turn {numbers[again]}, which read most again",
+                    key="session_again",
+                    icon=":material/replay:",
+                    type="tertiary",
+                    on_click=go_to,
+                    args=(numbers[again], every),
+                )
+        if len(rows) > 1 and number == numbers[first.position]:
+            of_page = " of this page" if len(every) > len(rows) else ""
+            st.caption(f"Turn {number}{of_page} is told first: it is {first.why}.")
         if turn["suspicions"]:
             st.markdown(f":material/warning: **The answer may be wrong.** {text.escaped(stories.warning(turn))}")
         st.markdown("\n\n".join(text.escaped(part) for part in stories.whole(turn)))

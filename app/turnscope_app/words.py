@@ -42,21 +42,33 @@ class Word(NamedTuple):
 
 PATHS: Final[dict[str, Word]] = {
     Path.RECOMPUTE: Word(
-        "Nothing reused", "recompute", "Nothing could be reused: the prefill worker computed the whole prompt."
+        "Nothing reused",
+        "recompute",
+        "Nothing could be reused: the server that reads prompts (prefill worker) computed the whole of it.",
     ),
-    Path.LOCAL_HIT: Word("Own memory", "local hit", "What was reused was still in the prefill worker's cache."),
+    Path.LOCAL_HIT: Word(
+        "Own memory",
+        "local hit",
+        "What was reused was still in the own memory of the server that reads prompts (prefill worker's cache).",
+    ),
     Path.REVERSE_FETCH: Word(
-        "Fetched back", "reverse fetch", "What was reused was fetched back from the decode worker that held it."
+        "Fetched back",
+        "reverse fetch",
+        "What was reused was fetched back from the server that writes answers (decode worker), which had kept it.",
     ),
     Path.MIXED: Word(
         "Partly own, partly fetched",
         "mixed",
-        "One part was in the prefill worker's cache, another was fetched back.",
+        "One part was in the own memory of the server that reads prompts (prefill worker), another was fetched back.",
     ),
     Path.EXTERNAL_HIT: Word(
-        "From another store", "external hit", "At least a part came from a separate KV cache store."
+        "From another store", "external hit", "At least a part came from a separate store of such memory (KV cache)."
     ),
-    Path.UNKNOWN: Word("Unknown", "unknown", "The prefill engine did not report where the prompt's tokens came from."),
+    Path.UNKNOWN: Word(
+        "Unknown",
+        "unknown",
+        "The server that reads prompts (prefill engine) did not report where the prompt's tokens came from.",
+    ),
 }
 
 REASONS: Final[dict[str, Word]] = {
@@ -82,14 +94,16 @@ REASONS: Final[dict[str, Word]] = {
         "Streamed answers lack it in current vLLM.",
     ),
     Reason.FEATURE_OFF_PREFILL: Word(
-        "Switched off on prefill",
+        "Switched off where prompts are read",
         "feature off prefill",
-        "Fetching back is not enabled on the prefill engine: set bidirectional_kv_xfer there.",
+        "Fetching back is not enabled on the server that reads prompts (prefill engine): set bidirectional_kv_xfer "
+        "there.",
     ),
     Reason.FEATURE_OFF_DECODE: Word(
-        "Switched off on decode",
+        "Switched off where answers are written",
         "feature off decode",
-        "Keeping blocks for the next turn is not enabled on the decode engine: set bidirectional_kv_xfer there.",
+        "Keeping memory for the next turn is not enabled on the server that writes answers (decode engine): set "
+        "bidirectional_kv_xfer there.",
     ),
     Reason.PROXY_ENTRY_EXPIRED: Word(
         "Proxy forgot the handle",
@@ -104,7 +118,8 @@ REASONS: Final[dict[str, Word]] = {
     Reason.DECLINED_EXPIRED: Word(
         "Too late, declined",
         "declined expired",
-        "The decode worker's hold was about to end or had ended, so the prefill engine declined to read it. "
+        "What was kept for this turn was about to be let go, or had been (the hold on the decode worker), so it was "
+        "not read. "
         "Let the proxy forget a handle 5 s before decoder_kv_blocks_ttl. To reach longer pauses, raise "
         "decoder_kv_blocks_ttl first and the proxy's limit with it.",
     ),
@@ -116,7 +131,8 @@ REASONS: Final[dict[str, Word]] = {
     Reason.LOCAL_HIT_COVERS: Word(
         "Already had everything",
         "local hit covers",
-        "The prefill worker's own cache already held all that could have been fetched. This is the best case.",
+        "The server that reads prompts (prefill worker) still had all that could have been fetched. This is the best "
+        "case.",
     ),
     Reason.HANDLE_CONSUMED_BY_RETRY: Word(
         "Used up by a retry",
@@ -139,20 +155,25 @@ REASONS: Final[dict[str, Word]] = {
         "The previous answer ended at a stop string. To the engine that looks like an abort, and it keeps nothing.",
     ),
     Reason.HOLDER_LOST: Word(
-        "Decode worker gone", "holder lost", "The decode worker that held the blocks was restarted or lost."
+        "Memory gone with its server",
+        "holder lost",
+        "The server that had kept the memory (decode worker) was restarted or lost.",
     ),
     Reason.HANDSHAKE_FAILED: Word(
         "Could not connect",
         "handshake failed",
-        "The prefill worker could not connect to the decode worker to read from it.",
+        "The server that reads prompts could not connect to the one that had kept the memory (prefill to decode "
+        "worker).",
     ),
     Reason.TRANSFER_FAILED: Word(
-        "Transfer failed", "transfer failed", "Reading from the decode worker began and failed."
+        "Transfer failed", "transfer failed", "Reading what was kept began and failed (from the decode worker)."
     ),
     Reason.EMPTY_HANDOFF_AFTER_PREEMPTION: Word(
         "Handed over empty",
         "empty handoff after preemption",
-        "The request was pushed out and resumed, and its handover to decode carried no blocks.",
+        "The request was pushed out and resumed, and its handover to the server that writes answers carried no "
+        "memory (to "
+        "decode, after a preemption).",
     ),
     Reason.PREFIX_DIVERGED: Word(
         "History was changed",
@@ -179,7 +200,8 @@ SUSPICIONS: Final[dict[str, Word]] = {
     Suspicion.READ_AFTER_RELEASE: Word(
         "Read after release",
         "read after release",
-        "Memory was read after the decode worker had given it back: it may already have been of another text.",
+        "Memory was read after the server that kept it (decode worker) had given it back: it may already have been of "
+        "another text.",
     ),
     Suspicion.STALE_HANDLE: Word(
         "Old handle",
@@ -206,7 +228,7 @@ FATES: Final[dict[str, Word]] = {
         "notified",
         "The next turn did not need the kept memory (it had it, or too little was missing) and let it go.",
     ),
-    Fate.HELD: Word("Still held", "held", "The memory is kept; nobody has asked for it yet."),
+    Fate.HELD: Word("Still kept", "held", "The memory is kept; nobody has asked for it yet."),
     Fate.NOT_CONTINUED: Word(
         "Nobody came back",
         "ttl",
@@ -235,14 +257,33 @@ FATES: Final[dict[str, Word]] = {
         "Let go at the time limit",
         "ttl",
         "The memory was let go at its time limit. Whether a later turn came is not known: "
-        "the turn that left them is not in the store.",
+        "the turn that left it is not in the store.",
     ),
     Fate.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
-    Fate.HOLDER_LOST: Word("Decode worker gone", "holder lost", "The worker that kept the memory went away."),
+    Fate.HOLDER_LOST: Word(
+        "Gone with its server", "holder lost", "The server that kept the memory (decode worker) went away."
+    ),
     Fate.ABORTED: Word("Broken off", "aborted", "It was given up because its request was aborted."),
     Fate.UNKNOWN: Word("Unknown", "unknown", "The memory was let go, and how was not seen."),
 }
 """What became of the blocks a turn left. The engine's word is the hold's outcome; ``ttl`` has several meanings."""
+_MISSED: Final = "Missed or lost"
+_LIMIT: Final = "Let go at the time limit"
+ENDS: Final[dict[Fate, str]] = {
+    Fate.READ: FATES[Fate.READ].plain,
+    Fate.NOTIFIED: FATES[Fate.NOTIFIED].plain,
+    Fate.HELD: FATES[Fate.HELD].plain,
+    Fate.NOT_CONTINUED: _LIMIT,
+    Fate.NO_SESSION: _LIMIT,
+    Fate.TTL: _LIMIT,
+    Fate.TOO_LATE: _MISSED,
+    Fate.NOT_ASKED: _MISSED,
+    Fate.LEASE: _MISSED,
+    Fate.HOLDER_LOST: _MISSED,
+    Fate.ABORTED: _MISSED,
+    Fate.UNKNOWN: FATES[Fate.UNKNOWN].plain,
+}
+"""The same in few words, for charts: each has a colour (``colours.FATES``)."""
 NO_HOLD: Final = "Nothing kept"
 ALL_NEW: Final = "All new text"
 """How a turn reused that had nothing to reuse."""
@@ -271,13 +312,23 @@ INPUT: Final[dict[str, Word]] = {
         "In the proxy", "proxy", "The proxy's own work, before and between its requests to the engines."
     ),
     Detail.QUEUE: Word("In queues", "queue", "Accepted by an engine, and waiting for its turn there."),
-    Detail.REVERSE_FETCH: Word("Fetching back", "reverse fetch", "Reading kept memory from the decode worker."),
-    Detail.PREFILL: Word("Computing the prompt", "prefill compute", "The prefill worker computes what was not reused."),
+    Detail.REVERSE_FETCH: Word(
+        "Fetching back", "reverse fetch", "Reading back what the server that writes answers had kept."
+    ),
+    Detail.PREFILL: Word(
+        "Computing the prompt",
+        "prefill compute",
+        "The server that reads prompts (prefill worker) computes what was not reused.",
+    ),
     Detail.HANDOFF: Word(
-        "Handing over", "handoff", "The decode worker reads the prompt's memory from the prefill worker."
+        "Handing over",
+        "handoff",
+        "The server that writes answers reads the prompt's memory from the one that read it (prefill to decode).",
     ),
     Detail.FIRST_STEP: Word(
-        "First word", "first decode step", "The decode worker's first step, until the first word is on its way."
+        "First word",
+        "first decode step",
+        "The first step of the server that writes answers (decode worker), until the first word is on its way.",
     ),
     Detail.UNATTRIBUTED: Word(
         "Not explained", "unattributed", "None of the other parts explains it: the network, for one."
@@ -295,7 +346,9 @@ SOURCES: Final[dict[str, Word]] = {
     TokenSource.FETCHED: Word(
         "Fetched back", "fetched", "Read back from the memory of the server that writes answers (decode worker)."
     ),
-    TokenSource.EXTERNAL: Word("From another store", "external", "Loaded from a separate KV cache store."),
+    TokenSource.EXTERNAL: Word(
+        "From another store", "external", "Loaded from a separate store of such memory (KV cache)."
+    ),
     TokenSource.RECOMPUTED: Word(
         "Computed again", "recomputed", "Had been computed in this session before: wasted work."
     ),

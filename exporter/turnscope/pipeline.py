@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import msgspec
 
 from turnscope import model
+from turnscope.assembly.settings import MEMORY_NS
 from turnscope.catalog import METRICS, SHARED_NAMES, Kind, label_sets
 from turnscope.journal import checkpoint as checkpoints
 from turnscope.journal.checkpoint import Checkpoint
@@ -32,8 +33,6 @@ from turnscope.semconv import Role
 
 _LOG: Final = logging.getLogger(__name__)
 
-RETENTION_NS: Final = 3_600_000_000_000
-"""As long as assembly remembers what it counted, so that a journal without a usable checkpoint still suffices."""
 SETTLE_EVERY: Final = 64
 """Records between two hand-outs while there is more to read."""
 CHECKPOINT_EVENTS: Final = 50_000
@@ -367,7 +366,7 @@ class Pipeline:
         def save() -> None:
             try:
                 needed = checkpoints.save(self._folder, checkpoint)
-                self._journal.drop(needed, unused_since_ns=now - RETENTION_NS)
+                self._journal.drop(needed, unused_since_ns=now - MEMORY_NS)
             except OSError as error:
                 _LOG.warning("no checkpoint could be written (%s): the next start takes longer", error)
 

@@ -1,4 +1,5 @@
-"""What travels with the package besides code: Grafana dashboards, Prometheus rules with runbooks, and provisioning."""
+"""What travels with the package besides code: Grafana dashboards, Prometheus rules with runbooks, provisioning, and a
+recording for the demo."""
 
 from __future__ import annotations
 
@@ -18,6 +19,20 @@ RUNBOOKS: Final = EXPLORER + RUNBOOKS_PAGE
 """Where the shipped alerts and panels say that runbooks are: an address is this, the alert's name and ``.md``. The
 explorer has them with it, so it needs nothing but the package."""
 
+ITS_ADDRESS: Final = f" (its address in place of `{EXPLORER.removeprefix('http://')}`)"
+"""What runbooks say where they link to the explorer, until somebody has named its address."""
+
+
+STORE_VARIABLE: Final = "TURNSCOPE_EXPLORE_STORE"
+"""How the explorer's pages are told which store to show."""
+DEMO_VARIABLE: Final = "TURNSCOPE_EXPLORE_DEMO"
+"""... that their data are a demonstration's: what they are, in a sentence."""
+TRACE_LINK_VARIABLE: Final = "TURNSCOPE_EXPLORE_TRACE_LINK"
+"""... where a turn's trace is to be seen."""
+LABELS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LABELS"
+LINKS_VARIABLE: Final = "TURNSCOPE_EXPLORE_SESSION_LINKS"
+"""... what applications have opted in to: JSON objects of templates by application."""
+
 
 def files() -> Iterator[tuple[str, str]]:
     """Path, below the folder that they are written to, and content."""
@@ -26,10 +41,21 @@ def files() -> Iterator[tuple[str, str]]:
             yield from _files(_top() / name, name)
 
 
+def addressed(text: str, *, explorer: str, runbooks: str | None) -> str:
+    """A shipped file with these addresses of the explorer and of the runbooks; by default the explorer has them."""
+    text = text.replace(RUNBOOKS, runbooks or explorer + RUNBOOKS_PAGE)
+    return text if explorer == EXPLORER else text.replace(ITS_ADDRESS, "").replace(EXPLORER, explorer)
+
+
 def runbooks() -> dict[str, str]:
     """File name to Markdown, one an alert."""
     folder = _top() / "alerts" / "runbooks"
     return {path: text for path, text in _files(folder, "") if path.endswith(".md")} if folder.is_dir() else {}
+
+
+def recordings() -> list[Path]:
+    """Real runs to be replayed; beside each what its engines had counted themselves."""
+    return sorted(Path(str(path)) for path in (_top() / "recordings").iterdir() if path.name.endswith(".jsonl"))
 
 
 def _top() -> Traversable:

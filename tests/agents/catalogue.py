@@ -37,6 +37,8 @@ class Instrumentation(msgspec.Struct, frozen=True, kw_only=True):
     first_token: bool = False
     asked: bool = True
     """How many tools an answer asked for."""
+    content_in_logs: bool = False
+    """And not in its spans."""
     remark: str = ""
 
 
@@ -90,6 +92,7 @@ PYTHON: Final = (
         agents=False,
         cached=False,
         asked=False,
+        content_in_logs=True,
         remark="content goes into log records, which are ignored",
     ),
 )

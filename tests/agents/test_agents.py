@@ -7,6 +7,7 @@ captured may be found in what was passed on to the user's own backend, and nowhe
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -25,6 +26,7 @@ from tests.cli.served import Served
 from turnscope.outputs.http import HttpServer
 from turnscope.receivers import otlp_http
 from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.misdirected import Misdirected
 from turnscope.store import StoreReader
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -40,6 +42,11 @@ def session(one: Instrumentation) -> str:
     return f"session-{ALL.index(one)}"
 
 
+def question(one: Instrumentation) -> str:
+    """What only its prompt says."""
+    return f"{model_server.CANARIES['prompt']}-{ALL.index(one)}"
+
+
 class Run:
     """All of them once, and what became of it."""
 
@@ -52,7 +59,7 @@ class Run:
             lambda _: None, lambda *_: None, max_bytes=LIMIT, pass_on=lambda body, _: self.passed_on.append(body)
         )
         logs = LogsIntake(lambda _: None, lambda *_: None, max_bytes=LIMIT)
-        self.backend.start(otlp_http.app(logs, traces, max_bytes=LIMIT))
+        self.backend.start(otlp_http.app(logs, traces, max_bytes=LIMIT, misdirected=Misdirected(lambda *_: None)))
         self.sidecar = Served(
             folder,
             *("--export-spans", f"http://127.0.0.1:{self.backend.port}/v1/traces"),
@@ -72,6 +79,7 @@ class Run:
         """One program to its end."""
         port = self.sidecar.otlp if one.variables.get("PROTOCOL") == "grpc" else self.sidecar.otlp_http
         canaries = {f"CANARY_{name.upper()}": text for name, text in model_server.CANARIES.items()}
+        canaries["CANARY_PROMPT"] = question(one)
         home = self.folder / f"home-{ALL.index(one)}"
         home.mkdir()
         variables = {
@@ -158,6 +166,15 @@ def test_what_each_gives_and_lacks_is_what_the_table_says(run: Run, one: Instrum
 
 def test_the_page_has_this_table() -> None:
     assert table() in (DOCS / "agents.md").read_text(), "print it with: python -m tests.agents.catalogue"
+
+
+@pytest.mark.parametrize("one", ALL, ids=lambda one: one.title)
+def test_each_had_its_capture_of_content_on(run: Run, one: Instrumentation) -> None:
+    if one.content_in_logs:
+        (foreign,) = re.findall(r"^turnscope_exporter_records_foreign_total (\S+)", run.pages, re.MULTILINE)
+        assert float(foreign) > 0
+    else:
+        assert question(one).encode() in b"".join(run.passed_on)
 
 
 def test_content_was_captured_and_passed_on_and_is_nowhere_else(run: Run) -> None:

@@ -78,6 +78,7 @@ def test_every_explorer_link_is_a_filter_that_the_explorer_has(page: Path) -> No
     shown = {
         "path": {word.shown for word in words.PATHS.values()},
         "reason": {word.shown for word in words.REASONS.values()},
+        "suspicion": {word.shown for word in words.SUSPICIONS.values()},
         "check": set(filters.CHECKS),
         "period": set(filters.PERIODS),
         "sort": set(filters.SORTS),
@@ -87,6 +88,18 @@ def test_every_explorer_link_is_a_filter_that_the_explorer_has(page: Path) -> No
         assert query
         for name, (value,) in query.items():
             assert value in shown[name.removeprefix("sessions_")]
+
+
+@every_runbook
+def test_the_explorer_and_the_terminal_list_turns_of_the_suspicions_that_the_alert_is_about(page: Path) -> None:
+    (expr,) = {alert.expr for alert in alerts() if alert.name == page.stem and "suspicions_total" in alert.expr} or {""}
+    kinds = set(re.findall(r"[a-z_]+", "".join(re.findall(r'kind=~?"(.+?)"', expr))))
+    values = {word.shown: str(kind) for kind, word in words.SUSPICIONS.items()}
+    links = re.findall(r"<(http://127.0.0.1:8501/[^>]+)>", page.read_text())
+    linked = [parse_qs(urlsplit(link).query).get("sessions_suspicion", []) for link in links]
+    assert {values[value] for found in linked for value in found} == kinds
+    typed = [arguments for name, *arguments in commands(page) if name == "sessions" and "--suspicion" in arguments]
+    assert {arguments[arguments.index("--suspicion") + 1] for arguments in typed} == kinds
 
 
 @every_runbook

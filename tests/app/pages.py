@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import turnscope_app
-from turnscope_app import data
+from turnscope.shipped import STORE_VARIABLE
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
 
 
 def opened(view: str, url: Path | str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
     """The page of ``views`` with that name, over the store at ``url``."""
-    monkeypatch.setenv(data.STORE_VARIABLE, str(url))
+    monkeypatch.setenv(STORE_VARIABLE, str(url))
+    config.set_option("runner.magicEnabled", False)  # As ``explore.command`` has it.
     at = AppTest.from_file(str(MAIN), default_timeout=60)
     if view != "home":
         at.run()

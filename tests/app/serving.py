@@ -16,6 +16,7 @@ from typing import Final
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from turnscope.cli import explore
+from turnscope.shipped import STORE_VARIABLE
 
 CHROMIUM: Final = Path("/usr/bin/chromium")
 FLAGS: Final = (
@@ -58,7 +59,7 @@ def running(store: str | Path, origins: Sequence[str] = ()) -> Iterator[tuple[st
     with socket.create_server((explore.HOST, 0)) as probe:
         port = probe.getsockname()[1]
     explore.check(str(store), port)
-    process = subprocess.Popen(explore.command(port, origins), env={**os.environ, explore.STORE_VARIABLE: str(store)})
+    process = subprocess.Popen(explore.command(port, origins), env={**os.environ, STORE_VARIABLE: str(store)})
     try:
         address = f"http://{explore.HOST}:{port}"
         _await_answer(process, address)

@@ -14,7 +14,6 @@ from tests.app.serving import explorer
 from tests.store.rows import fill, turn
 from turnscope.cli import explore
 from turnscope.cli.errors import Sorry
-from turnscope_app import controls, data, opted
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,13 +53,6 @@ def test_the_server_stays_on_loopback_and_reports_to_nobody() -> None:
     assert "--browser.gatherUsageStats=false" in command
     assert "--server.headless=true" in command
     assert explore.app_path().is_file()
-
-
-def test_the_command_and_the_app_agree_on_what_they_are_told() -> None:
-    assert explore.STORE_VARIABLE == data.STORE_VARIABLE
-    assert explore.DEMO_VARIABLE == controls.DEMO_VARIABLE
-    assert explore.LABELS_VARIABLE == opted.LABELS_VARIABLE
-    assert explore.LINKS_VARIABLE == opted.LINKS_VARIABLE
 
 
 def test_an_application_opts_in_to_a_label_and_a_link() -> None:

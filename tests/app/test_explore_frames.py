@@ -156,7 +156,7 @@ def test_turns_are_numbered_by_their_index_or_else_by_their_place(
     [
         ({"left_hold_id": None}, "Nothing kept"),
         ({"left_hold_id": "h"}, "not measured"),
-        ({"left_hold_id": "h", "hold_fate": "held"}, "Still held (held)"),
+        ({"left_hold_id": "h", "hold_fate": "held"}, "Still kept (held)"),
         ({"left_hold_id": "h", "hold_fate": "not_continued"}, "Nobody came back (ttl)"),
         ({"left_hold_id": "h", "hold_fate": "too_late"}, "Let go before the next turn (ttl)"),
     ],
@@ -229,13 +229,19 @@ def test_turns_that_never_came_to_a_decode_engine_are_not_held_against_its_hook(
     reader = StoreReader(str(tmp_path))
     totals = reader.totals()
     reader.close()
-    row = about_frames.coverage(totals, Counts()).set_index("What").loc["Reported by a decode engine"]
+    row = (
+        about_frames.coverage(totals, Counts())
+        .set_index("What")
+        .loc["Reported by a server that writes answers (decode engine)"]
+    )
     assert row.tolist() == [
         "2\N{NO-BREAK SPACE}(100\N{NO-BREAK SPACE}%)",
         "Nothing is missing. 1 turn ended before one was reached, and is not counted here.",
     ]
     lacking = about_frames.coverage(Totals(turns=3, decode_turns=1, undecoded_turns=1), Counts()).set_index("What")
-    assert lacking.loc["Reported by a decode engine"].iloc[1].startswith("The hook has to be")
+    assert (
+        lacking.loc["Reported by a server that writes answers (decode engine)"].iloc[1].startswith("The hook has to be")
+    )
 
 
 def test_a_bar_has_the_colour_of_its_part_and_room_for_its_whole_heading() -> None:
@@ -282,6 +288,18 @@ def test_how_much_was_computed_again_is_a_card_only_where_it_was_measured(reader
     assert labels("no-proxy-hook")["Prompt tokens reused"].value == "60 %"
 
 
+def test_what_was_reused_is_a_share_of_the_tokens_whose_source_is_known_as_in_the_list(tmp_path: Path) -> None:
+    known = turn(1, prompt_tokens=100, local_hit_tokens=30, fetched_tokens=20, external_tokens=0, computed_tokens=50)
+    fill(tmp_path, known, turn(2, prompt_tokens=100))
+    reader = StoreReader(str(tmp_path))
+    found = read(reader, "s1", NOON)
+    reader.close()
+    assert found is not None
+    (card,) = (card for card in cards.session(found.summary, found.turns) if card.label == "Prompt tokens reused")
+    assert card.value == "50 %"
+    assert card.help.endswith("Of 100 tokens together. Measured for 1 of 2 turns.")
+
+
 def test_a_session_of_which_nothing_was_measured_has_no_figures_made_up(tmp_path: Path) -> None:
     fill(tmp_path, turn(1))
     reader = StoreReader(str(tmp_path))
@@ -321,7 +339,6 @@ def test_computed_tokens_are_split_only_where_there_is_evidence(tmp_path: Path) 
 def test_times_and_bytes_are_in_milliseconds_and_megabytes(tmp_path: Path) -> None:
     table, _ = _turns(tmp_path, turn(1, ttft_ns=30 * MS, prefill_ns=20 * MS, fetch_ns=0, fetched_bytes=786_432))
     assert charts.times_frame(table, [1]).values.tolist() == [
-        [1, "First token", 30],
         [1, "Prefill", 20],
         [1, "Fetch", 0],
     ]
@@ -368,7 +385,7 @@ def test_the_context_of_a_long_session_is_told_by_the_longest_of_turns_in_a_row(
 
 
 def test_a_turn_that_was_not_measured_leaves_a_gap_and_no_line_over_it(tmp_path: Path) -> None:
-    table, _ = _turns(tmp_path, turn(1, ttft_ns=10 * MS), turn(2), turn(3, ttft_ns=30 * MS))
+    table, _ = _turns(tmp_path, turn(1, prefill_ns=10 * MS), turn(2), turn(3, prefill_ns=30 * MS))
     spec = charts.times(charts.times_frame(table, [1, 2, 3]), [1, 2, 3]).to_dict()
     assert spec["encoding"]["x"]["scale"]["domain"] == [1, 2, 3]
     (points,) = spec["datasets"].values()
@@ -384,8 +401,9 @@ def test_the_story_of_a_turn_adds_up() -> None:
         )
     )  # fmt: skip
     assert told == (
-        "Of the prompt's 1,250 tokens, 128 were in the prefill worker's own memory, 896 were fetched back from the "
-        "decode worker (786.4 kB in 12.0 ms) and 226 were computed (6 of them had been computed before)."
+        "Of the prompt's 1,250 tokens, 128 were in the own memory of the server that reads prompts (prefill worker), "
+        "896 were fetched back (786.4 kB in 12.0 ms) from the server that writes answers (decode worker) and 226 were "
+        "computed (6 of them had been computed before)."
     )
 
 
@@ -426,8 +444,9 @@ def _kept(fate: str, **changes: Any) -> str:
 
 def test_a_hold_that_nobody_came_back_for_is_said_to_be_normal() -> None:
     assert _kept("not_continued") == (
-        "Memory of 952 tokens was kept on the decode worker for 30.00 s. No later turn of the session has come, so "
-        "the memory was let go at its time limit. This is normal: every session has a last turn."
+        "Memory of 952 tokens was kept by the server that writes answers (decode worker) for 30.00 s. No later turn of "
+        "the session has come, so the memory was let go at its time limit. This is normal: every session has a last "
+        "turn."
     )
 
 
@@ -444,7 +463,7 @@ def test_a_hold_that_the_next_turn_did_not_ask_for_says_so() -> None:
 
 
 def test_a_hold_that_is_still_kept_or_was_not_reported_says_so() -> None:
-    assert _kept("held").endswith("is still kept on the decode worker for the next turn.")
+    assert _kept("held").endswith("is still kept by the server that writes answers (decode worker) for the next turn.")
     assert "has not been reported" in stories.kept(_row(left_hold_id="h"))
 
 
@@ -476,6 +495,12 @@ def test_an_unknown_word_does_not_break_a_story() -> None:
 
 def test_the_turn_told_first_is_the_one_to_look_at() -> None:
     fine, failed, suspicious = _row(), _row(status="error"), _row(suspicions=["kv_mismatch"])
-    assert stories.most_telling([fine, failed, suspicious]) == 2
-    assert stories.most_telling([fine, failed, fine]) == 1
-    assert stories.most_telling([fine, fine]) == 1
+    again, more = _row(recomputed_tokens=5), _row(recomputed_tokens=9)
+    for turns, position, why in (
+        ([more, failed, suspicious, suspicious], 2, "may be wrong"),
+        ([more, failed, failed], 1, "not answered"),
+        ([again, more, fine], 1, "read most again"),
+        ([fine, fine], 1, "the last"),
+    ):
+        first = stories.most_telling(turns)
+        assert (first.position, why in first.why) == (position, True)

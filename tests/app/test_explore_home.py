@@ -13,7 +13,7 @@ from tests.app import sample
 from tests.app.pages import opened, said
 from tests.store.rows import HOUR, NOON, SECOND, fill, span, turn, writer
 from turnscope.model import Ceiling, SessionSummary
-from turnscope_app import controls
+from turnscope.shipped import DEMO_VARIABLE
 
 HOSTILE = ["<script>alert(1)</script>", "\u202egnirts", "**b** $x$ :smile:", "x" * 10_000, "a\x00b", " "]
 
@@ -123,9 +123,13 @@ def test_the_engines_of_doubtful_answers_are_named_and_reuse_waits_for_their_exp
     gain = Ceiling(free_ns=SECOND, fetched_ns=SECOND, fetched_low_ns=SECOND, fetched_high_ns=SECOND, judged_turns=5)
     doubtful = session(1, 0, suspicious_turns=1, failed_turns=1, failed_tasks=2)
     doubtful.ceiling, doubtful.engines = gain, ["prefill-0", "decode-0"]
-    text = said(opened("home", filled(tmp_path, doubtful), monkeypatch))
-    assert "The worst session was served by prefill\\-0 and decode\\-0" in text
-    assert "**3. Reuse would help, once step 1 is explained.**" in text
+    at = opened("home", filled(tmp_path, doubtful), monkeypatch)
+    text = said(at)
+    assert "in the worst session\\. It was served by prefill\\-0 and decode\\-0" in text
+    assert "**3. Tasks failed.** 2 tasks of" in text
+    first = next(link.proto for link in at.get("page_link") if link.proto.label == "Begin there")
+    assert parse_qs(first.query_string)["suspicions_session"] == [doubtful.session_id]
+    assert "**4. Reuse would help, once step 1 is explained.**" in text
     assert "First finish step 1" in text
     assert "1 turn got **no answer**: failed, cancelled or stuck.  \n:blue-badge[" in text
     assert "2 tasks **failed**.  \n:violet-badge[for the application's team] Open one" in text
@@ -140,6 +144,7 @@ def test_turns_without_an_answer_come_before_slowness_and_the_step_opens_them(
     told = said(at)
     assert told.index("**1. Turns are not answered.**") < told.index("**2. Tools are where the time goes.**")
     narrowed = {"sessions_period": ["All"], "sessions_applications": ["shop 1"], "sessions_check": ["Not answered"]}
+    narrowed["sessions_sort"] = ["Most not answered"]
     first = next(link.proto for link in at.get("page_link") if link.proto.label == "Begin there")
     assert (first.page, parse_qs(first.query_string)) == ("sessions", narrowed)
     opened_by_it = opened("sessions", store, monkeypatch, **{key: one for key, [one] in narrowed.items()})
@@ -241,7 +246,7 @@ def test_hostile_names_are_text_and_nothing_else(name: str, tmp_path: Path, monk
 def test_demo_data_say_so_and_others_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = filled(tmp_path, session(1, 0))
     assert "Demo data" not in said(opened("home", store, monkeypatch))
-    monkeypatch.setenv(controls.DEMO_VARIABLE, "Recorded.")
+    monkeypatch.setenv(DEMO_VARIABLE, "Recorded.")
     assert opened("home", store, monkeypatch).info[0].value == "**Demo data.** Recorded."
 
 

@@ -119,7 +119,7 @@ def test_a_filter_that_nothing_meets_says_so(store: Path, monkeypatch: pytest.Mo
 def test_a_link_with_a_senseless_filter_opens_the_whole_list(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened("sessions", store, monkeypatch, sessions_path="nonsense", sessions_sort="nonsense")
     assert not at.exception
-    assert len(at.dataframe[0].value) == 8
+    assert len(at.dataframe[-1].value) == 8
 
 
 def test_one_session_is_told_turn_by_turn(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_one_session_is_told_turn_by_turn(store: Path, monkeypatch: pytest.Monke
         "Turn 3 may have a wrong answer",
         "Turn 4 may have a wrong answer",
     ]
-    assert list(at.dataframe[0].value["mark"]) == ["", "", "⚠", "⚠"]
+    assert list(at.dataframe[-1].value["mark"]) == ["", "", "⚠", "⚠"]
     assert at.selectbox(key="session_turn").value == 3
     assert "853 tokens" in said(at)
 
@@ -172,7 +172,7 @@ def test_a_last_turns_hold_is_no_fault_and_one_that_ended_too_early_says_so(
     assert "This is normal: every session has a last turn." in said(at).replace("\\", "")
     at.selectbox(key="session_turn").select(2).run()
     assert "3 min 40 s too late" in said(at)
-    assert list(at.dataframe[0].value["hold_fate"]) == [
+    assert list(at.dataframe[-1].value["hold_fate"]) == [
         "Let go before the next turn (ttl)",
         "Let go before the next turn (ttl)",
         "Nobody came back (ttl)",
@@ -185,7 +185,7 @@ def test_turns_without_a_session_id_have_a_page_that_says_what_to_do(
     at = opened("session", store, monkeypatch, unattributed="1")
     assert at.title[0].value == "Turns without a session id"
     assert "X-Session-ID" in at.info[0].value
-    assert len(at.dataframe[0].value) == 2
+    assert len(at.dataframe[-1].value) == 2
 
 
 @pytest.mark.parametrize("query", [{}, {"id": ""}, {"id": "nobody"}])
@@ -233,10 +233,10 @@ def test_at_most_a_thousand_rows_are_sent_and_the_true_total_is_shown(
 ) -> None:
     fill(tmp_path, *(turn(n, session_id="long", prompt_tokens=1) for n in range(1, 1_203)))
     at = opened("session", tmp_path, monkeypatch, id="long")
-    assert len(at.dataframe[0].value) == 100
+    assert len(at.dataframe[-1].value) == 100
     assert "100 of 1,202 turns are shown." in said(at)
     at = opened("session", tmp_path, monkeypatch, id="long", session_page="13")
-    assert list(at.dataframe[0].value["number"]) == [1_201, 1_202]
+    assert list(at.dataframe[-1].value["number"]) == [1_201, 1_202]
 
 
 def test_every_widget_has_a_key_of_its_page(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +258,7 @@ def test_an_alerts_address_opens_its_runbook_whatever_the_store(
     assert not at.exception
     assert urlsplit(address.runbook_url).path == "/runbooks"
     assert at.markdown[0].value.startswith("# TurnscopeKvMismatch")
-    assert "](/sessions?sessions_check=Possibly+wrong" in at.markdown[0].value
+    assert "](/sessions?sessions_period=Last+hour&sessions_suspicion=Reused+memory" in at.markdown[0].value
     assert "127.0.0.1:8501" not in at.markdown[0].value
 
 

@@ -76,10 +76,23 @@ def _course(*rows: tuple[str, str, int]) -> pa.Table:
 
 def test_obstacles_leave_out_what_was_in_nobodys_way_and_name_the_frequent_ones() -> None:
     rows = [("recompute", f"newer_reason_{n}", n) for n in range(1, 9)]
-    frame, shades = reuse_frames.obstacles(_course(("mixed", "none", 50), *rows), HOUR)
-    assert list(frame["what"]) == [*(f"newer_reason_{n}" for n in range(8, 2, -1)), reuse_frames.OTHERS]
-    assert list(frame["value"]) == [8, 7, 6, 5, 4, 3, 3]
-    assert set(frame["what"]) <= set(shades)
+    frame = reuse_frames.obstacles(_course(("mixed", "none", 50), *rows), HOUR)
+    assert list(frame["what"]) == [
+        *(f"newer_reason_{n}: {n} turns" for n in range(8, 2, -1)),
+        f"{reuse_frames.OTHERS}: 3 turns",
+    ]
+    assert list(frame["turns"]) == [8, 7, 6, 5, 4, 3, 3]
+    assert set(frame["most"]) == {8}
+
+
+def test_what_ended_kept_memory_the_same_way_is_one_thing_over_time() -> None:
+    rows = [{"at_ns": 0, "outcome": outcome, "level_tokens": 2.0} for outcome in ("lease", "aborted", "read", "ttl")]
+    frame = retention_frames.held(pa.Table.from_pylist(rows), "level_tokens", HOUR)
+    assert dict(zip(frame["what"], frame["value"], strict=True)) == {
+        "Fetched by the next turn": 2.0,
+        "Let go at the time limit": 2.0,
+        "Missed or lost": 4.0,
+    }
 
 
 def test_a_path_of_a_newer_turnscope_is_drawn_as_unknown() -> None:
@@ -154,7 +167,7 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         ({"diverged_message": 3, "diverged_role": "tool", "diverged_kind": "edited"}, "in message 3, tool (edited"),
         (
             {"late_by_ns": 2_000_000_000, "late_by_error_ns": 1_000_000},
-            "2.00 s after its hold's end, give or take 1.0 ms",
+            "2.00 s after what it is for was let go, give or take 1.0 ms",
         ),
         ({"held_late_notices": 2, "held_late_notice_ns": HOUR}, "2 readers' notices came after"),
         ({"suspicions": ["newer_kind"]}, "A newer turnscope knows what it is."),
@@ -225,3 +238,40 @@ def test_versions_that_differ_are_pointed_out() -> None:
     vllm, hook = about_frames.versions(rows)
     assert vllm == "vLLM 0.31, 0.32. Several at once: figures may differ between them."
     assert hook == "turnscope's hook 0.1."
+
+
+def test_what_could_be_changed_is_more_than_a_longer_limit() -> None:
+    base: dict[str, Any] = {"too_late": 0, "p95_ns": 1_000_000_000}
+    gaps = [
+        {**base, "name": retention_frames.EVERY, "too_late": 5},
+        {**base, "name": "A tool ran", "too_late": 3},
+        {**base, "name": "A person was waited for", "too_late": 2},
+    ]
+    kept: dict[str, Any] = {"token_seconds": None, "all_byte_seconds": 10}
+    fates = [
+        {**kept, "fate": "read", "holds": 1, "byte_seconds": 3},
+        {**kept, "fate": "no_session", "holds": 4, "byte_seconds": 7},
+    ]
+    longer, tools, people, shorter, nameless = retention_frames.remedies(gaps, [480.0], fates)
+    assert "`decoder_kv_blocks_ttl`" in longer.said
+    assert "70 % of memory and time went unread" in longer.said
+    assert (tools.owner, "3 turns" in tools.said) == ("tools", True)
+    assert (people.owner, "2 turns" in people.said) == ("application", True)
+    assert "95 of 100 next turns came within 1.0 s, and memory is kept for 8 min 00 s" in shorter.said
+    assert "4 times" in nameless.said
+    assert retention_frames.remedies([{**base, "name": retention_frames.EVERY}], [1.5], []) == []
+
+
+def test_nothing_of_doubtful_answers_is_counted_twice_in_the_figures_beside_each_other() -> None:
+    every = {"turns": 128, "judged": 701, "sessions": 25, "answered": 108, "proven": 83}
+    assert {card.label: card.value for card in suspicion_frames.counted(every)} == {
+        "Possibly wrong answers": "128 turns",
+        "Given to clients": "108 turns",
+        "Proven": "83 turns",
+        "Suspected": "45 turns",
+    }
+
+
+def test_a_kind_of_suspicion_is_text_and_nothing_else() -> None:
+    kinds = suspicion_frames.kinds([{"kind": None}, {"kind": "**x**\u202e", "turns": 2}])
+    assert list(kinds.values()) == ["\\*\\*x\\*\\*\\\\u202e\\: 2"]

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 import turnscope_app
 from tests.app import period_sample, sample
 from tests.store.rows import fill, turn, writer
+from turnscope.shipped import STORE_VARIABLE
 from turnscope_app import data
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
@@ -27,7 +28,7 @@ HOSTILE = (
 
 
 def _open(page: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
-    monkeypatch.setenv(data.STORE_VARIABLE, str(url))
+    monkeypatch.setenv(STORE_VARIABLE, str(url))
     at = AppTest.from_file(str(MAIN), default_timeout=60)
     # Home is not what is looked at: it is left before it has asked the store.
     at.switch_page(f"views/{page}.py")

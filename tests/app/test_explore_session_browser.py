@@ -109,7 +109,7 @@ def test_from_the_story_to_a_turn_and_its_reason_is_one_click(browser: Browser, 
     visit = _session(browser, address, "desk-agent")
     visit.page.get_by_role("button", name="Turn 3 read 18,204 tokens again").click()
     expect(visit.page.get_by_text("18,704 were computed")).to_be_visible(timeout=PATIENCE_MS)
-    expect(visit.page.get_by_text("The decode worker's hold was about to end or had ended")).to_be_visible()
+    expect(visit.page.get_by_text("What was kept for this turn was about to be let go")).to_be_visible()
     expect(visit.page).to_have_url(f"{address}/session?id=desk-agent&session_turn=3", timeout=PATIENCE_MS)
     assert visit.complaints == []
 

@@ -11,8 +11,7 @@ from tests.app import agent_session
 from tests.app.agent_session import call
 from tests.app.pages import opened, said
 from tests.store.rows import fill, span, turn
-from turnscope.cli import explore
-from turnscope_app import opted, turn_section
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE, TRACE_LINK_VARIABLE
 from turnscope_app.zoom import View
 
 
@@ -70,16 +69,15 @@ def test_a_turn_links_to_its_trace_where_somebody_said_where_traces_are(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _links(opened("session", store, monkeypatch, id="one-turn")) == []
-    monkeypatch.setenv(turn_section.TRACE_LINK_VARIABLE, "https://tempo.example/t/{trace_id}")
+    monkeypatch.setenv(TRACE_LINK_VARIABLE, "https://tempo.example/t/{trace_id}")
     assert _links(opened("session", store, monkeypatch, id="one-turn")) == [f"https://tempo.example/t/03{1:030x}"]
-    monkeypatch.setenv(turn_section.TRACE_LINK_VARIABLE, "javascript:alert({trace_id})")
+    monkeypatch.setenv(TRACE_LINK_VARIABLE, "javascript:alert({trace_id})")
     assert _links(opened("session", store, monkeypatch, id="one-turn")) == []
-    assert turn_section.TRACE_LINK_VARIABLE == explore.TRACE_LINK_VARIABLE
 
 
 def test_an_applications_own_label_and_link_stand_on_its_session(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(opted.LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
-    monkeypatch.setenv(opted.LINKS_VARIABLE, '{"desk": "https://traces.example/{session}"}')
+    monkeypatch.setenv(LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
+    monkeypatch.setenv(LINKS_VARIABLE, '{"desk": "https://traces.example/{session}"}')
     at = opened("session", store, monkeypatch, id="desk-agent")
     assert at.title[0].value == r"Ticket desk\-agent"
     assert "https://traces.example/desk-agent" in _links(at)
@@ -96,7 +94,7 @@ def test_4000_turns_come_a_hundred_at_a_time_and_a_link_to_one_opens_its_page(
     at = opened("session", store, monkeypatch, id="long-runner", session_turn="2350")
     assert at.number_input(key="session_page").value == 24
     assert at.selectbox(key="session_turn").value == 2350
-    assert list(at.dataframe[0].value["number"]) == list(range(2_301, 2_401))
+    assert list(at.dataframe[-1].value["number"]) == list(range(2_301, 2_401))
     at.button(key="session_previous").click().run()
     assert at.selectbox(key="session_turn").value == 2349
     next(button for button in at.button if "80 turns" in button.label).click().run()

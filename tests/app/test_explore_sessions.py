@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -11,7 +12,9 @@ from dashboards.reading import panels
 from tests.app.pages import opened, said
 from tests.app.test_explore_home import filled, session
 from tests.store.rows import SECOND
+from turnscope import shipped
 from turnscope.semconv import Part
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import filters, opted, words
 
 
@@ -70,21 +73,34 @@ def test_a_link_with_a_filter_opens_the_narrowed_list(
     assert at.expander[0].proto.expanded == (name in filters.MORE)
 
 
-LINKS = sorted(
-    {
-        link["url"].removeprefix("${explorer}/sessions?")
-        for _, panel in panels()
-        for link in panel.get("links", [])
-        if link["url"].startswith("${explorer}/")
-    }
-)
-"""Of the dashboards' panels to this list."""
+OF_PANELS = {
+    link["url"].removeprefix("${explorer}/sessions?")
+    for _, panel in panels()
+    for link in panel.get("links", [])
+    if link["url"].startswith("${explorer}/")
+}
+OF_RUNBOOKS = {
+    link.partition("?")[2]
+    for book in shipped.runbooks().values()
+    for link in re.findall(rf"<{shipped.EXPLORER}/sessions[^>]+", book)
+}
+LINKS = sorted(OF_PANELS | OF_RUNBOOKS)
+"""To this list."""
+
+
+def test_runbooks_and_panels_lead_here() -> None:
+    assert len(OF_RUNBOOKS) > 10
+    assert len(OF_PANELS) > 4
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_a_panels_link_sets_filters_that_the_list_has(link: str, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_from_a_panel_or_a_runbook_sets_filters_that_the_list_has(
+    link: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query = {name: value for name, (value,) in parse_qs(link, strict_parsing=True).items()}
     at = opened("sessions", store, monkeypatch, **query)
+    assert not at.exception
+    assert not at.warning
     plain = opened("sessions", store, monkeypatch)
     for name, value in query.items():
         # What is chosen, or the value that it stands for; as it was without the link where that is chosen anyway.
@@ -124,8 +140,8 @@ def test_applications_and_agents_come_before_ids(store: Path, monkeypatch: pytes
 
 
 def test_an_application_that_opted_in_has_its_label_and_its_link(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(opted.LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
-    monkeypatch.setenv(opted.LINKS_VARIABLE, '{"desk": "https://traces.example/s/{session}"}')
+    monkeypatch.setenv(LABELS_VARIABLE, '{"desk": "Ticket {session}"}')
+    monkeypatch.setenv(LINKS_VARIABLE, '{"desk": "https://traces.example/s/{session}"}')
     frame = opened("sessions", store, monkeypatch).dataframe[0].value.set_index("session")
     assert list(frame.loc["s2", ["label", "link"]]) == ["Ticket s2", "https://traces.example/s/s2"]
     assert frame.loc["s1", ["label", "link"]].isna().all()
@@ -148,6 +164,7 @@ def test_a_link_is_https_with_the_id_escaped(template: str, made: str | None) ->
 def test_a_list_without_names_has_no_empty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = opened("sessions", filled(tmp_path, session(1, 0, applications=[])), monkeypatch)
     assert next(iter(at.dataframe[0].value.columns)) == "session"
+    assert "deployments" not in at.dataframe[0].value.columns
     assert "sessions_applications" not in [box.key for box in at.selectbox]
 
 

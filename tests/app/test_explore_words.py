@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from enum import StrEnum
 
 import pytest
@@ -11,7 +12,18 @@ from hypothesis import strategies as st
 
 from turnscope.semconv import DIVERGENCES, Divergence, HoldOutcome, Part, Path, Reason, Status, Suspicion, TokenSource
 from turnscope.store.fates import Fate
-from turnscope_app import text, words
+from turnscope_app import (
+    about_frames,
+    because,
+    columns,
+    fields,
+    retention_frames,
+    reuse_frames,
+    suspicion_frames,
+    text,
+    tool_frames,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -152,3 +164,46 @@ def test_counts_say_how_many_of_how_many() -> None:
     assert text.shown_of(3, 3, "session") == "3 sessions."
     assert text.shown_of(1, 1, "turn") == "1 turn."
     assert text.shown_of(1000, 4000, "turn") == "1,000 of 4,000 turns are shown."
+
+
+ENGINES_OWN = re.compile(r"\b(prefill|decode|holds?|KV|blocks?)\b", re.IGNORECASE)
+"""Words of the engine that a newcomer does not know."""
+BEHIND = re.compile(r"\([^()]*\)|`[^`]*`|\b\w*_\w+\b")
+"""Where they may stand: in brackets behind the plain ones, and in names of settings."""
+TABLES = (
+    columns.SESSIONS,
+    columns.APPLICATIONS,
+    fields.TURNS,
+    *((*group.listed, *group.more) for group in fields.GROUPS),
+    about_frames.PROCESSES,
+    retention_frames.GAPS,
+    retention_frames.FATES,
+    reuse_frames.AVOIDABLE,
+    reuse_frames.ENGINES,
+    reuse_frames.WORST,
+    suspicion_frames.LISTED,
+    tool_frames.TOOLS,
+    tool_frames.APPLICATIONS,
+)
+VOCABULARIES = (
+    words.PATHS,
+    words.REASONS,
+    words.SUSPICIONS,
+    words.FATES,
+    words.STATUSES,
+    words.PARTS,
+    words.INPUT,
+    words.SOURCES,
+)
+EXPLAINED = {
+    *(column.help for table in TABLES for column in table),
+    *(word.story for vocabulary in VOCABULARIES for word in vocabulary.values()),
+    *(word.plain for vocabulary in VOCABULARIES for word in vocabulary.values()),
+    *because.CLAUSES.values(),
+    *suspicion_frames.STEPS.values(),
+}
+
+
+@pytest.mark.parametrize("said", sorted(EXPLAINED))
+def test_what_explains_something_says_it_in_plain_words_first(said: str) -> None:
+    assert ENGINES_OWN.findall(BEHIND.sub("", said)) == []

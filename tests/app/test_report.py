@@ -68,7 +68,9 @@ def test_it_tells_the_same_story_as_the_page(page: Page) -> None:
         "Answers that may be wrong: 1",
         "What to do next, for those who run the model servers:",
         "6 turns.",
-        "Reported by a prefill engine 6 (100 %) Nothing is missing.".replace("6 (100 %)", "6\xa0(100\xa0%)"),
+        "Reported by a server that reads prompts (prefill engine) 6 (100 %) Nothing is missing.".replace(
+            "6 (100 %)", "6\xa0(100\xa0%)"
+        ),
         "Made 2026-11-30 12:00:00 UTC by turnscope",
     ):
         assert " ".join(sentence.split()) in said, sentence

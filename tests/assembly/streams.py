@@ -14,6 +14,8 @@ from turnscope.model import Attempt, Emptied, Event, Handle, Hold, Stuck
 from turnscope.semconv import Direction, HoldKind, Leg, StuckCause, TransferState
 
 TURN_MS = 2000
+NAMED = "chatcmpl-{}-1111aaaa"
+"""What an engine makes of a client's ``X-Request-Id``."""
 OTHER = Keys(b"another secret")
 
 
@@ -56,7 +58,11 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             fields |= {"stats_sent": False, "finish_reason": draw(st.sampled_from(["abort", "error"]))}
         if draw(st.integers(0, 7)) == 0:
             cause = draw(st.sampled_from(list(StuckCause)))
-            events.append(pair.p.say(Stuck(request_id=f"p{n}", cause=cause, handle=given), at + 20))
+            events.append(pair.p.say(Stuck(request_id=pair.p_ids.format(n), cause=cause, handle=given), at + 20))
+        told: dict[str, Any] = {}
+        if pair.p_ids == NAMED and draw(st.booleans()):
+            # The answer did not tell P's identity: what joins them is the id that the client's request was sent with.
+            told = {"prefill": None, "x_request_id": n}
         tried = draw(st.integers(-6, 3))
         named, parked = draw(st.booleans()), draw(st.booleans())
         events += failed_attempts(pair, n, tried, at, given=given, session=session, named=named, parked=parked)
@@ -72,16 +78,16 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             handle_seen=draw(st.booleans()),
             decode_finish=finish,
             prefill=fields,
-            attempt={"message_roles": roles, "number": max(0, tried) + 1},
+            attempt={"message_roles": roles, "number": max(0, tried) + 1, **told},
         )
-        told = tokens[:prompt], tokens[prompt : prompt + output]
+        texts = tokens[:prompt], tokens[prompt : prompt + output]
         anchor = given.tokens if given is not None else None
         keys, legs = draw(st.sampled_from([KEYS, KEYS, OTHER])), draw(st.sampled_from(["pd", "pd", "p", "d", ""]))
-        events += pair.digests(n, *told, at + 1200, anchor=anchor, keys=keys, legs=legs)
+        events += pair.digests(n, *texts, at + 1200, anchor=anchor, keys=keys, legs=legs)
         roles = ["user", "assistant", "user"]
         if given is not None and draw(st.integers(0, 5)) == 0:
             state = draw(st.sampled_from(list(TransferState)))
-            body = _read(f"p{n}", given.engine_id, given.request_id, state)
+            body = _read(pair.p_ids.format(n), given.engine_id, given.request_id, state)
             events.append(pair.pw.say(body, at + 120))
         if draw(st.integers(0, 5)) == 0:
             # The same prompt again, as a second sample of the request.
@@ -147,7 +153,7 @@ def _read(local: str, engine_id: str, request_id: str, state: TransferState) -> 
 @st.composite
 def traffic(draw: st.DrawFn) -> Stream:
     """All events of one to three conversations, with a heartbeat of each process, in the order of their times."""
-    pair = Pair(proxy=draw(st.booleans()))
+    pair = Pair(proxy=draw(st.booleans()), p_ids=draw(st.sampled_from(["p{}", "p{}", NAMED])))
     events = pair.start()
     for name in "abc"[: draw(st.integers(1, 3))]:
         events += draw(conversation(pair, name))

@@ -269,6 +269,22 @@ def test_an_answer_without_engine_identity_joins_by_the_header_and_says_that_it_
     assert run.count("turns_total") == 1
 
 
+def test_the_hold_of_an_answer_without_engine_identity_is_left_by_its_turn_in_whatever_order_the_news_comes() -> None:
+    pair = Pair(p_ids="chatcmpl-{}-1111aaaa")
+    given, told = pair.handle("0", 999), {"prefill": None, "x_request_id": "1"}
+    events = pair.turn("1", prompt=1250, fetched=999, given=given, session=None, attempt=told)
+    chosen = [e for e in events if isinstance(e.body, Request | Attempt) or getattr(e.body, "phase", "") == "held"]
+    rest = [*pair.start(), *(e for e in events if e not in chosen)]
+    for order in itertools.permutations(chosen):
+        run = Run().feed(rest, at_ms=1000)
+        for number, event in enumerate(order):
+            run.feed([event], at_ms=8000 * (1 + number))
+        run.wait(100).feed(pair.released("d1", 200_000)).wait(100)
+        (turn,) = run.turns().values()
+        hold = run.holds()["d1"]
+        assert (hold.turn_id, turn.join, turn.suspicions) == (turn.turn_id, "inferred", [])
+
+
 def test_two_requests_with_the_same_header_are_two_turns_and_none_is_guessed() -> None:
     pair = Pair()
     events = [*whole(pair, "1", "chatcmpl-1-1111aaaa", 0), *whole(pair, "1", "chatcmpl-1-2222bbbb", 10)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from tests.assembly.run import Run, totals
-from tests.builders import MS, P, Pair, read, request
+from tests.builders import MS, D, P, Pair, Process, read, request
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.catalog import METRICS, Kind
-from turnscope.model import Event, Fact, Final, Request
+from turnscope.model import Event, Fact, Final, Heartbeat, Request
 from turnscope.semconv import Direction, Leg
 
 
@@ -124,6 +124,18 @@ def test_a_counted_turn_contributes_nothing_at_replay_but_its_row_comes_again() 
     assert totals(again.facts) == {}
     assert again.turns() == whole.turns()
     assert again.holds() == whole.holds()
+
+
+def test_what_a_process_told_counts_once_over_a_crash_whatever_its_id_holds() -> None:
+    strange = Process("pod:7/a b", "engine", D)
+    events = [strange.say(Heartbeat(last_seq=number), 10 * number) for number in range(1, 4)]
+    before = Run().feed(events).wait(1)
+    assert before.count("events_received_total", "heartbeat") == 3
+    after = Run()
+    for key in before.keys:
+        after.assembler.mark_counted(key, 0)
+    after.feed(events).wait(1)
+    assert after.count("events_received_total", "heartbeat") == 0
 
 
 def test_a_snapshot_at_any_moment_goes_on_as_if_nothing_had_happened() -> None:

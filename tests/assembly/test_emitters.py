@@ -8,7 +8,7 @@ import pytest
 from tests.assembly.run import Run
 from tests.builders import MS, D, P, Pair, Process, request
 from turnscope.assembly import AssemblySettings
-from turnscope.assembly.sequence import Arrival, Sequence
+from turnscope.assembly.sequence import MAX_SPANS, Arrival, Sequence
 from turnscope.catalog import METRICS, label_sets
 from turnscope.model import EngineState, Event, Hold, HoldUse, Transfer
 from turnscope.semconv import Role
@@ -154,6 +154,28 @@ def test_a_turn_whose_decode_never_comes_is_finalised_a_minute_after_its_last_fa
     assert not run.turns()["p1"].has_decode
 
 
+def test_of_numbers_that_are_missing_everywhere_the_oldest_are_given_up_and_all_are_counted() -> None:
+    pair, run = Pair(), Run()
+    for _ in range(2 * MAX_SPANS + 1):
+        run.feed([pair.p.beat(1000)])
+        pair.p.seq += 1
+    (emitter,) = run.assembler._state.emitters.values()
+    assert len(emitter.sequence.gaps) == MAX_SPANS
+    assert run.wait(100).count("events_missing_total", "engine") == 2 * MAX_SPANS
+    assert len(emitter.sequence.lost) == MAX_SPANS
+
+
+def test_what_a_journal_counted_of_a_process_is_not_counted_again_whatever_its_id_is() -> None:
+    for emitter_id in ("a:b", "tally:", "é/"):
+        process = Process(emitter_id, "engine", P)
+        whole = Run().feed([process.started()]).wait(1)
+        replayed = Run()
+        for key in whole.keys:
+            replayed.assembler.mark_counted(key, 0)
+        assert whole.count("events_received_total", "engine") == 1
+        assert replayed.feed([process.started()]).wait(1).keys == []
+
+
 # --- names ----------------------------------------------------------------------------------------------
 def engine_of(run: Run) -> list[str]:
     return [engine.name for engine in run.assembler.status(run.now_ns).engines]
@@ -203,6 +225,23 @@ def test_names_that_mean_something_else_cannot_be_given() -> None:
     engines = [msgspec.structs.replace(P, id=name, name=name) for name in ("none", "prefill-other", "decode-other", "")]
     run = Run().feed([Process(f"e{n}", "engine", engine).started() for n, engine in enumerate(engines)])
     assert engine_of(run) == [f"prefill-{n}" for n in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("east\n\x1b[31m\x00", "east__[31m_"),
+        (" ", "prefill-0"),
+        ("x" * 3000, "x" * 100),
+        ('a{b="c"}\\', 'a{b="c"}\\'),
+        ("übung 1", "übung 1"),
+    ],
+)
+def test_a_name_has_only_what_can_be_printed_and_an_end(given: str, name: str) -> None:
+    run = Run().feed([Process("e1", "engine", msgspec.structs.replace(P, name=given, model=given)).started()])
+    assert engine_of(run) == [name]
+    (info,) = [s for s in run.assembler.samples(run.now_ns) if s.metric == "turnscope_engine_info"]
+    assert all(label.isprintable() and len(label) <= 100 for label in info.labels)
 
 
 def test_an_engine_that_comes_back_to_a_name_given_on_has_no_series_of_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.assembly.run import Run
 from tests.builders import MS, D, P, Pair, Process, read
+from turnscope.assembly.turns import MAX_READS
 from turnscope.model import Engine, Event, Transfer, Turn
 from turnscope.outputs import spans
 from turnscope.semconv import Direction
@@ -162,3 +163,15 @@ def test_the_span_of_a_turn_names_wire_and_logical_bytes_and_its_ranks() -> None
     assert found["handoff_bytes"] == 3 * LATENT_BYTES
     assert found["handoff_logical_bytes"] == LATENT_BYTES
     assert (found["handoff_ranks_seen"], found["handoff_ranks_expected"]) == (3, 4)
+
+
+def test_a_turn_remembers_so_many_reads_and_counters_have_them_all() -> None:
+    pair = Pair()
+    reads = [
+        pair.pw.say(read(Direction.REVERSE_FETCH, local="p1", remote=("d", f"h{n}"), bytes=1), 100)
+        for n in range(MAX_READS + 10)
+    ]
+    run = Run().feed([*pair.start(), *reads, *pair.turn("1")]).wait(10)
+    turn = run.turns()["p1"]
+    assert (turn.fetch_reads or 0) + (turn.handoff_reads or 0) == MAX_READS
+    assert run.count("transfer_bytes_total", "prefill-0", "reverse_fetch") == MAX_READS + 10

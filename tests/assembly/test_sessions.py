@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
-from tests.builders import EPOCH_NS, MS, SECOND, D, Pair, read
+from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, SECOND, D, Pair, read
+from turnscope.assembly.settler import MAX_TURNS
 from turnscope.model import Event, Turn
 from turnscope.semconv import Direction, TransferState
 
@@ -186,3 +187,60 @@ def test_the_frontends_refusal_is_a_turn_that_reached_no_engine() -> None:
     assert (turn.path, turn.reason, turn.status) == ("unknown", "rejected_by_frontend", "error")
     assert run.count("turns_total", "none", "unknown", "rejected_by_frontend") == 1
     assert run.count("prompt_tokens_total") == 0
+
+
+# --- long ones --------------------------------------------------------------------------------------
+LONG = MAX_TURNS + 6
+
+
+def long_session(pair: Pair, session: str | None) -> list[Event]:
+    """A turn each 2 s, each with the handle of the one before."""
+    events = pair.start()
+    for n in range(LONG):
+        given = pair.handle(str(n - 1), 1000 + n) if n else None
+        fetched = 999 + n if n else 0
+        events += pair.turn(
+            str(n), at_ms=2000 * n, prompt=1000 + n, output=2, given=given, fetched=fetched, session=session
+        )
+    return events
+
+
+@pytest.mark.parametrize("session", ["s", None])
+def test_what_comes_late_of_a_turn_that_its_session_has_forgotten_changes_nothing_that_its_place_told(
+    session: str | None,
+) -> None:
+    pair = Pair(proxy=session is not None)
+    run = Run().feed(long_session(pair, session)).wait(10)
+    before = run.turns()
+    again = read(Direction.HANDOFF, local="d1", remote=("p", "p1"), bytes=BLOCK_BYTES)
+    run.feed([pair.dw.say(again, 200_000), pair.d.beat(200_001)]).wait(100)
+    after = run.turns()
+    mine, told = after.pop("p1"), before.pop("p1")
+    assert mine.revision > told.revision
+    changed = {f for f in mine.__struct_fields__ if getattr(mine, f) != getattr(told, f)} - {"revision", "late"}
+    assert {field for field in changed if not field.startswith(("handoff_", "wasted_"))} == set()
+    assert (mine.turn_index, mine.session_id) == (2, told.session_id)
+    assert after == before, "no other turn moved"
+    assert [after[f"p{n}"].turn_index for n in (2, LONG - 1)] == [3, LONG]
+
+
+def test_one_handle_that_a_whole_batch_of_turns_was_given_ends() -> None:
+    pair = Pair()
+    events = [*pair.start(), *pair.turn("x")]
+    for n in range(LONG):
+        given = pair.handle("x", 1199)
+        events += pair.turn(str(n), at_ms=5000 + 10 * n, prompt=1250, fetched=1199, given=given, session=None)
+    run = Run().feed(events).wait(10)
+    assert run.count("turns_total") == LONG + 1
+    assert run.count("suspicions_total", "prefill-0", "duplicate_handle") == LONG - 1
+
+
+def test_a_turn_from_before_all_that_its_session_remembers_is_no_first_turn() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    late = pair.turn("late", at_ms=1000, prompt=1001, attempt={"message_roles": ["user"]})
+    run = Run().feed(long_session(pair, "s")).feed(late, at_ms=2000 * LONG + 1000).wait(100)
+    turn = run.turns()["plate"]
+    assert (turn.session_id, turn.turn_index, turn.reason) == ("s", None, "unknown")
+    assert (turn.continuity_evidence, turn.new_tokens) == ("unknown", None)
+    assert run.turns()[f"p{LONG - 1}"].turn_index == LONG

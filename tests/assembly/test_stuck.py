@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tests.assembly.run import Run
-from tests.builders import MS, SECOND, D, P, Pair, read, request
+from tests.builders import MS, SECOND, D, P, Pair, Process, read, request
 from turnscope.assembly import Assembler, AssemblySettings
-from turnscope.model import Attempt, Event, Revision, Stuck
-from turnscope.semconv import Direction, Leg, StuckCause, TransferState
+from turnscope.model import Attempt, Event, Hold, Revision, Stuck
+from turnscope.semconv import Direction, HoldKind, Leg, StuckCause, TransferState
 
 KNOWN = [cause for cause in StuckCause if cause is not StuckCause.UNKNOWN]
 NEVER_RUN: dict[str, Any] = {"stats_sent": False, "external_tokens": 1199, "finish_reason": "abort"}
@@ -180,6 +180,103 @@ def test_a_request_is_stuck_from_the_heartbeat_on_that_ends_the_limit() -> None:
         assert run.sample("turns_open", "stuck") == number
 
 
+def prefilled(pair: Pair, *, read_by: str | None) -> list[Event]:
+    """P has done its part of a turn and holds its blocks for D, whose request ``read_by`` has read them."""
+    lease = Hold(request_id="p2", kind=HoldKind.LEASE, phase="held", tokens=1000, ttl_ns=30 * SECOND)
+    done = request("p2", handle_out=pair.p_handle("2", 1000), added_mono_ns=8000 * MS)
+    events = [*pair.start(), pair.p.say(done, 9000), pair.p.say(lease, 9000)]
+    if read_by is not None:
+        taken = read(Direction.HANDOFF, local=read_by, remote=("p", "p2"), bytes=1024)
+        events += [pair.dw.say(taken, 9500), leased(pair, "released", 9501)]
+    return events
+
+
+def leased(pair: Pair, phase: str, at_ms: int) -> Event:
+    """P's rank tells how the lease ended."""
+    return pair.pw.say(Hold(request_id="p2", kind=HoldKind.LEASE, phase=phase), at_ms)
+
+
+def quiet(pair: Pair, until_s: int, *, but: tuple[Process, ...] = ()) -> list[Event]:
+    """Heartbeats of all others, with nothing to do."""
+    processes = [process for process in pair.processes if process not in but]
+    return [process.beat(at) for at in range(10_000, until_s * 1000, 10_000) for process in processes]
+
+
+@pytest.mark.parametrize("proxy", [False, True])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_one_whose_decode_engine_died_with_it_is_stuck_there_and_not_answered(proxy: bool, restarted: bool) -> None:
+    pair = Pair(proxy=proxy)
+    events = [*prefilled(pair, read_by="d2"), *quiet(pair, 400, but=(pair.d, pair.dw))]
+    events += [pair.d.beat(at, open=["d2"]) for at in (10_000, 20_000)]
+    if restarted:
+        again = Process("00000000000000bb", "engine", msgspec.structs.replace(D, generation="d-2"))
+        events += [again.started(25_000), *(again.beat(at) for at in range(30_000, 400_000, 10_000))]
+    run = Run().feed(events).wait(100)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.has_decode, turn.wasted_bytes) == ("stuck", "decode", False, 1024)
+    assert run.count("turns_ended_total", "prefill-0", "stuck") == 1
+
+
+def test_one_whose_decode_engine_started_anew_before_any_heartbeat_listed_it_is_stuck_there() -> None:
+    pair = Pair(proxy=False)
+    again = Process("00000000000000bb", "engine", msgspec.structs.replace(D, generation="d-2"))
+    events = [*prefilled(pair, read_by="d2"), again.started(12_000), *quiet(pair, 400, but=(pair.d, pair.dw))]
+    turn = Run().feed(events).wait(100).turns()["p2"]
+    assert (turn.status, turn.stage) == ("stuck", "decode")
+
+
+@pytest.mark.parametrize("end", ["expired", None])
+def test_one_that_no_decode_engine_came_for_is_stuck_at_the_handoff(end: str | None) -> None:
+    pair = Pair(proxy=False)
+    told = [leased(pair, end, 39_000)] if end is not None else []
+    run = Run().feed([*prefilled(pair, read_by=None), *told, *quiet(pair, 600)]).wait(100)
+    turn = run.turns()["p2"]
+    assert (turn.status, turn.stage, turn.has_decode) == ("stuck", "handoff", False)
+    assert run.count("turns_ended_total", "prefill-0", "stuck") == 1
+
+
+def test_what_a_decode_engine_without_a_hook_may_have_answered_is_not_stuck() -> None:
+    pair = Pair(proxy=False)
+    events = [event for event in prefilled(pair, read_by=None) if event.emitter in (pair.p.emitter, pair.pw.emitter)]
+    events += [leased(pair, "expired", 39_000), *quiet(pair, 600, but=(pair.d, pair.dw))]
+    assert Run().feed(events).wait(100).turns()["p2"].status == "ok"
+
+
+def test_one_that_d_read_and_has_no_more_was_answered_though_d_s_word_was_lost() -> None:
+    for read_by in ("d2", None):
+        pair = Pair(proxy=False)
+        told = [] if read_by is not None else [leased(pair, "released", 9501)]
+        events = [*prefilled(pair, read_by=read_by), *told, *quiet(pair, 400)]
+        assert Run().feed(events).wait(100).turns()["p2"].status == "ok"
+
+
+def test_an_end_that_comes_late_after_all_is_what_the_row_tells() -> None:
+    pair = Pair(proxy=False)
+    run = Run().feed([*prefilled(pair, read_by=None), leased(pair, "expired", 39_000), *quiet(pair, 200)]).wait(1)
+    assert run.turns()["p2"].status == "stuck"
+    leg = request("d2", leg=Leg.DECODE, handle_in=pair.p_handle("2", 1000), added_mono_ns=9000 * MS)
+    turn = run.feed([pair.d.say(leg, 210_000)]).wait(10).turns()["p2"]
+    assert (turn.status, turn.stage) == ("ok", None)
+    assert run.count("turns_ended_total") == 1
+
+
+def test_the_proxy_s_word_on_how_a_turn_ended_outweighs_that_its_decode_engine_never_told() -> None:
+    pair = Pair()
+    assert pair.proxy is not None
+    failed = Attempt(
+        proxy_turn_id="t2",
+        prefill=pair.p_handle("2", 1000),
+        prefill_status=200,
+        decode_status=502,
+        status_code=502,
+        outcome="error",
+        error_stage="decode",
+    )
+    events = [*prefilled(pair, read_by=None), leased(pair, "expired", 39_000), pair.proxy.say(failed, 40_000)]
+    turn = Run().feed([*events, *quiet(pair, 200)]).wait(100).turns()["p2"]
+    assert (turn.status, turn.stage) == ("error", "decode")
+
+
 def test_one_that_stood_still_at_d_and_was_given_up_is_stuck_and_what_it_had_read_is_wasted() -> None:
     pair = Pair(proxy=False)
     events = [*handed_over(pair), *beats(pair, 10, 330, d=("d2", ("p", "p2"))), given_up(pair, 331_000)]
@@ -194,6 +291,14 @@ def test_one_that_is_missing_from_a_heartbeat_because_it_has_ended_did_not_move(
     events = [*handed_over(pair), *beats(pair, 10, 330, d=("d2", ("p", "p2"))), pair.d.beat(331_000)]
     run = Run().feed([*events, given_up(pair, 331_100)]).wait(100)
     assert (run.turns()["p2"].status, run.turns()["p2"].stage) == ("stuck", "decode")
+
+
+def test_one_that_stood_still_at_d_and_came_to_its_end_before_the_next_heartbeat_is_not_stuck() -> None:
+    pair = Pair(proxy=False)
+    leg = request("d2", leg=Leg.DECODE, handle_in=pair.p_handle("2", 1000), added_mono_ns=9000 * MS)
+    events = [*handed_over(pair), *beats(pair, 10, 330, d=("d2", ("p", "p2"))), pair.d.say(leg, 325_000)]
+    turn = Run().feed(events).wait(100).turns()["p2"]
+    assert (turn.status, turn.stage, turn.stuck_cause) == ("ok", None, None)
 
 
 def test_one_whose_answer_was_seen_is_not_stuck_whatever_stood_still() -> None:

@@ -71,13 +71,34 @@ def test_alerts_and_panels_point_to_the_runbooks_of_the_house(tmp_path: Path) ->
     assert not [name for name, text in found.items() if shipped.RUNBOOKS in text]
 
 
+def test_everything_links_to_the_explorer_of_the_house(tmp_path: Path) -> None:
+    assert run("assets", str(tmp_path), "--explorer", "https://turnscope.example/x/").returncode == 0
+    found = tree(tmp_path)
+    assert not [name for name, text in found.items() if "127.0.0.1:8501" in text]
+    book = found["alerts/runbooks/TurnscopeKvMismatch.md"]
+    assert "in the explorer:\n\n<https://turnscope.example/x/sessions?sessions_period=Last+hour" in book
+    home = "https://turnscope.example/x/runbooks?runbooks_file="
+    assert f"runbook_url: {home}TurnscopeKvMismatch.md" in found["alerts/rules.yml"]
+    variables = {v["name"]: v for v in json.loads(found["dashboards/overview.json"])["templating"]["list"]}
+    assert (variables["explorer"]["query"], variables["runbooks"]["query"]) == ("https://turnscope.example/x", home)
+
+
+def test_runbooks_may_stand_elsewhere_than_the_explorer(tmp_path: Path) -> None:
+    options = ("--explorer", "https://turnscope.example", "--runbooks", "https://wiki.example/rb")
+    assert run("assets", str(tmp_path), *options).returncode == 0
+    found = tree(tmp_path)
+    assert "runbook_url: https://wiki.example/rb/TurnscopeKvMismatch.md" in found["alerts/rules.yml"]
+    assert "<https://turnscope.example/sessions?" in found["alerts/runbooks/TurnscopeKvMismatch.md"]
+
+
+@pytest.mark.parametrize("option", ["--explorer", "--runbooks"])
 @pytest.mark.parametrize(
     "url", ["", "wiki.example", 'https://wiki.example/"', "https://wiki.example/{{ x }}", "ftp://x"]
 )
-def test_what_is_no_address_of_runbooks_is_said_in_one_sentence(url: str, tmp_path: Path) -> None:
-    refused = run("assets", str(tmp_path / "to"), "--runbooks", url)
+def test_what_is_no_address_is_said_in_one_sentence(option: str, url: str, tmp_path: Path) -> None:
+    refused = run("assets", str(tmp_path / "to"), option, url)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "--runbooks" in refused.stderr
+    assert option in refused.stderr
     assert not (tmp_path / "to").exists()
 
 
@@ -106,7 +127,10 @@ def test_a_built_wheel_carries_them(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert tree(tmp_path / "out") == expected()
-    assert not list((tmp_path / "installed" / "turnscope" / "assets").rglob("*.py"))
+    packed = tmp_path / "installed" / "turnscope" / "assets"
+    assert not list(packed.rglob("*.py"))
+    recorded = {path.name: path.read_bytes() for path in (packed / "recordings").iterdir()}
+    assert recorded == {path.name: path.read_bytes() for path in (ROOT / "recordings").glob("*.json*")}
 
 
 # --- what they say --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 
 from tests.builders import BLOCK_BYTES, Pair
 from tests.store.rows import fill, turn
+from turnscope import shipped
 from turnscope.cli import demo, demo_check
 from turnscope.cli.errors import Sorry
 from turnscope.cli.main import main
@@ -124,10 +125,13 @@ def test_counters_that_cannot_be_read_are_one_sentence(tmp_path: Path, content: 
         demo_check.counters_of([recording])
 
 
-def test_without_a_recording_the_demo_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recording_that_comes_with_turnscope_is_there_wherever_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Sorry, match=str(tmp_path / "recordings")):
-        demo.demo(recordings=None, check=True)
+    (found,) = shipped.recordings()
+    assert found.name == "pair.jsonl"
+    assert demo_check.counters_of([found]).turns > 0
 
 
 def test_a_page_that_shows_no_table_is_one_sentence(tmp_path: Path) -> None:

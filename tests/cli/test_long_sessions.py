@@ -46,7 +46,7 @@ def days() -> Iterator[Span]:
     yield otlp_span(1, AGENT | {"session.id": "days"}, name="run", start_s=0, end_s=DAYS_S)
 
 
-def test_k37_three_days_of_an_agent_in_one_trace_are_one_session_with_every_turn(tmp_path: Path) -> None:
+def test_three_days_of_an_agent_in_one_trace_are_one_session_with_every_turn(tmp_path: Path) -> None:
     told = list(days())
     with served(tmp_path) as sidecar:
         for at in range(0, len(told), BATCH):
@@ -70,7 +70,7 @@ def test_k37_three_days_of_an_agent_in_one_trace_are_one_session_with_every_turn
     reader.close()
 
 
-def test_k37_a_batch_that_is_too_long_is_refused_for_good_and_doctor_says_what_to_set(tmp_path: Path) -> None:
+def test_a_batch_that_is_too_long_is_refused_for_good_and_doctor_says_what_to_set(tmp_path: Path) -> None:
     content = {"gen_ai.input.messages": "x" * 10 * 1024, "session.id": "s"}
     batch = [otlp_span(n, content | CHAT) for n in range(1, BATCH + 1)]
     with served(tmp_path) as sidecar:

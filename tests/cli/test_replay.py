@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import msgspec
@@ -163,6 +165,16 @@ def test_an_endpoint_where_nothing_listens_is_named(recording: Path, capsys: pyt
     assert capsys.readouterr().err == (
         f"turnscope: nothing listens at {address}: start 'turnscope serve' there, or name its address with --to\n"
     )
+
+
+def test_a_port_of_another_protocol_is_named_at_once(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as metrics:
+        threading.Thread(target=metrics.serve_forever, daemon=True).start()
+        address, began = f"127.0.0.1:{metrics.server_port}", time.monotonic()
+        assert main(["replay", str(recording), "--to", address]) == 2
+        metrics.shutdown()
+    assert time.monotonic() - began < replay._PATIENCE_S / 2
+    assert f"turnscope: what listens at {address} speaks no gRPC: name the sidecar's port" in capsys.readouterr().err
 
 
 def test_a_sidecar_that_refuses_for_good_is_named(listener: Listener, recording: Path) -> None:

@@ -107,7 +107,7 @@ def sorry(tmp_path: Path, **given: object) -> str:
     return str(caught.value)
 
 
-def test_a_taken_otlp_port_is_named_with_its_option(tmp_path: Path) -> None:
+def test_a_taken_otlp_port_is_named_with_its_option(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -117,6 +117,7 @@ def test_a_taken_otlp_port_is_named_with_its_option(tmp_path: Path) -> None:
         f"cannot listen on {address} (Address already in use): stop what uses it or choose another address with "
         "--otlp-grpc"
     )
+    assert capfd.readouterr().err == "", "the sentence is all: gRPC would add lines of its own"
 
 
 @pytest.mark.parametrize("option", ["http", "otlp_grpc", "otlp_http"])

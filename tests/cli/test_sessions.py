@@ -51,7 +51,7 @@ def store(tmp_path: Path) -> Path:
         row.session_id = "agent-scripted"
     fill(tmp_path, *rows, turn("l", 0, 1000, **RECOMPUTED))
     SummarisingWriter(str(tmp_path), writer_id="w2", now=Clock()).close()
-    fill(tmp_path, span("z", SpanKind.TOOL, 0, 700, session_id="spans-only"))
+    fill(tmp_path, span("z", SpanKind.TOOL, 0, 700, session_id="spans-only", deployment="prod"))
     return tmp_path
 
 
@@ -87,6 +87,7 @@ def test_sessions_are_listed_the_last_first_also_those_not_summed_up_yet(store: 
         (["--spent", "input:50"], ["chat-lost"]),
         (["--text", "AGENT"], ["agent-scripted"]),
         (["--agent", "main"], ["agent-scripted"]),
+        (["--deployment", "prod"], ["spans-only"]),
         (["--outcome", "completed"], ["agent-scripted", "chat-lost"]),
         (["--sort", "tools", "--ascending"], ["chat-lost", "spans-only", "agent-scripted"]),
         (["--sort", "ceiling", "--limit", "1"], ["chat-lost"]),

@@ -29,7 +29,7 @@ def seconds(sidecar: Sidecar) -> dict[tuple[str, str], float]:
     return {(s.labels["part"], s.labels["evidence"]): s.value for s in family.samples}
 
 
-def test_a_session_that_has_come_to_rest_is_in_the_metrics_once_and_k33_its_series_are_there_before(
+def test_a_session_that_has_come_to_rest_is_in_the_metrics_once_and_its_series_are_there_before(
     tmp_path: Path,
 ) -> None:
     with served(tmp_path, "--grace-seconds", "0.1") as sidecar:

@@ -81,6 +81,15 @@ def test_a_count_beyond_all_sense_is_refused() -> None:
         assert decoded.rejected == ["turnscope.request: turnscope.request.preemptions: out of range"]
 
 
+def test_a_figure_below_zero_counts_as_not_measured_unless_an_engine_says_it_of_a_prompt() -> None:
+    given = Handle(engine_id="d", request_id="d1", tokens=-1, blocks=2)
+    event = _request(computed_tokens=-7680, scheduled_mono_ns=-1, preemptions=-3, handle_in=given)
+    (read,) = codec.decode(codec.encode([event], observed_ns=9)).events
+    assert isinstance(read.body, Request)
+    assert (read.body.computed_tokens, read.body.scheduled_mono_ns, read.body.preemptions) == (-7680, -1, 0)
+    assert read.body.handle_in == Handle(engine_id="d", request_id="d1", blocks=2)
+
+
 def test_a_refused_value_is_not_repeated_to_the_sender() -> None:
     message = codec.encode([_request()], observed_ns=9)
     for item in message.resource_logs[0].scope_logs[0].log_records[0].attributes:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import typer
 
+from docs import generate
+from docs.pages import metrics
 from turnscope.assembly.reasons import TABLE
 from turnscope.catalog import METRICS, Kind, Label, Metric
 from turnscope.cli import sessions
@@ -23,22 +23,14 @@ from turnscope.emit.settings import VARIABLES
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_committed_pages_are_up_to_date() -> None:
-    done = subprocess.run([sys.executable, DOCS / "generate.py", "--check"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "docs.generate", "--check"], cwd=DOCS.parent, capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_stale_page_is_named(generate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stale_page_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main([], tmp_path) == 0
     (tmp_path / "docs/events.md").write_text("old")
     assert generate.main(["--check"], tmp_path) == 1
@@ -57,7 +49,7 @@ def test_every_metric_is_documented() -> None:
     assert [m for m in METRICS if f"`{m}`" not in page] == []
 
 
-def test_a_metrics_labels_buckets_and_unit_are_shown(generate: ModuleType) -> None:
+def test_a_metrics_labels_buckets_and_unit_are_shown() -> None:
     metric = Metric(
         name="turnscope_x_seconds",
         kind=Kind.HISTOGRAM,
@@ -68,7 +60,7 @@ def test_a_metrics_labels_buckets_and_unit_are_shown(generate: ModuleType) -> No
         owner="leg",
         diagnostic=True,
     )
-    page = generate.metrics_page({metric.name: metric})
+    page = metrics.page({metric.name: metric})
     assert "## Counted by: leg" in page
     assert (
         "| `turnscope_x_seconds` | histogram | seconds | `engine`, `path` | Time of x. Buckets: 0.5, 1. *Diagnostic.* |"

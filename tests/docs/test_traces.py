@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from pathlib import Path
 
 import pytest
 
+from docs.pages import traces
 from tests.node import setup
 
 PAGE = Path(__file__).parents[2] / "docs" / "traces.md"
@@ -31,7 +31,7 @@ def test_a_query_that_is_not_is_noticed() -> None:
 
 
 def test_queries_ask_for_spans_and_attributes_that_there_are() -> None:
-    keys = importlib.import_module("docs.traces").every_key()
+    keys = traces.every_key()
     for query in QUERIES:
         assert set(re.findall(r"span\.([a-z_.]+)", query)) <= keys, query
         names = re.findall(r'name =~? "([a-z_|]+)"', query)

@@ -72,6 +72,7 @@ class StubSender:
 
     def __init__(self, outcome: Outcome = Outcome.SENT) -> None:
         self.outcome = outcome
+        self.why = "UNAVAILABLE: nobody there"
         self.bodies: list[bytes] = []
         self.tries = 0
         self.closed = False
@@ -81,7 +82,7 @@ class StubSender:
         self.tries += 1
         if self.outcome is Outcome.SENT:
             self.bodies.append(body)
-        return self.outcome, "" if self.outcome is Outcome.SENT else "UNAVAILABLE: nobody there"
+        return self.outcome, "" if self.outcome is Outcome.SENT else self.why
 
     def close(self) -> None:
         self.closed = True

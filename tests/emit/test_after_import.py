@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -52,3 +53,20 @@ def test_asked_twice_it_runs_once_and_a_failing_module_fails_as_before(package: 
     with pytest.raises(RuntimeError, match="own trouble"):
         __import__(f"{package}.broken")
     assert seen == ["first"]
+
+
+def test_asking_whether_a_module_could_be_imported_or_failing_to_leaves_it_wanted(package: str, tmp_path: Path) -> None:
+    seen: list[ModuleType] = []
+    after_import(f"{package}.part", seen.append)
+    after_import(f"{package}.late", seen.append)
+    asked = find_spec(f"{package}.part")
+    assert asked is not None
+    assert asked.loader is not None
+    assert asked.loader.get_filename() == str(tmp_path / package / "part.py")  # type: ignore[attr-defined]
+    (tmp_path / package / "late.py").write_text("raise ImportError('its own dependency is missing')\n")
+    with pytest.raises(ImportError):
+        __import__(f"{package}.late")
+    assert seen == []
+    (tmp_path / package / "late.py").write_text("VALUE = 2\n")
+    part, late = (__import__(f"{package}.{name}", fromlist=["x"]) for name in ("part", "late"))
+    assert seen == [part, late]

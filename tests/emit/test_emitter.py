@@ -195,8 +195,33 @@ def test_the_off_file_stops_hooks_and_heartbeats_and_its_removal_starts_them(tmp
     assert states == ["switched_off", "started"]
 
 
+def test_an_off_file_that_cannot_be_looked_for_is_said_once_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(off_file=str(tmp_path / ("x" * 300)))  # what a folder without permission is to all but root
+    for name in "ab":
+        bench.push(name)
+        bench.cycle()
+    assert requests(bench.sender.events()) == ["a", "b"]
+    assert caplog.text.count("cannot be looked for (File name too long) and switches nothing off") == 1
+    assert bench.emitter.errors == 0
+
+
+def test_an_endpoint_that_refuses_everything_is_said_once_for_each_status(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    bench.sender.outcome = Outcome.REFUSED
+    for number in range(60):
+        bench.sender.why = f"UNIMPLEMENTED: request {number}" if number % 2 else f"INTERNAL: request {number}"
+        bench.push("a")
+        bench.cycle()
+    assert bench.sender.tries == 60
+    assert caplog.text.count("refused 1 events (UNIMPLEMENTED: request 1)") == 1
+    assert caplog.text.count("refused") == 2
+
+
 def test_a_hook_that_keeps_failing_is_said_to_be_off_once(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
+    bench.watch.running = ["its end will not be seen"]
     for _ in range(40):
         bench.watch.guard.failed(ValueError("x"))
     for _ in range(5):
@@ -206,6 +231,10 @@ def test_a_hook_that_keeps_failing_is_said_to_be_off_once(caplog: pytest.LogCapt
     assert state.message == "stub hook: switched off after 40 errors, the last a ValueError"
     assert caplog.text.count("switched off after") == 1
     assert not bench.watch.guard.on
+    bench.cycle(20)
+    beat = bench.sender.events()[-1].body
+    assert isinstance(beat, Heartbeat)
+    assert beat.open_requests == []
 
 
 def test_closing_sends_what_is_left_and_says_goodbye() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnscope.emit.settings import Endpoint, SettingsError, parse_endpoint, read
+from turnscope.emit.settings import VARIABLES, Endpoint, SettingsError, parse_endpoint, read
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,12 @@ def test_a_short_digest_key_is_refused_without_telling_it() -> None:
     with pytest.raises(SettingsError, match="TURNSCOPE_DIGEST_KEY has fewer than 16") as refused:
         read({"TURNSCOPE_ENDPOINT": "sidecar", "TURNSCOPE_DIGEST_KEY": "hunter2"})
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", sorted({*VARIABLES} - {"TURNSCOPE_OFF_FILE"}))
+def test_a_value_that_is_no_text_is_refused_without_telling_it(name: str) -> None:
+    junk = "s3cret" + b"\xff\xfe".decode("utf-8", "surrogateescape") + "s3cret"  # as Python reads such a variable
+    with pytest.raises(SettingsError, match=name) as refused:
+        read({"TURNSCOPE_ENDPOINT": "sidecar", "TURNSCOPE_DIGEST_KEY": "a longer secret", name: junk})
+    str(refused.value).encode()
+    assert name != "TURNSCOPE_DIGEST_KEY" or "s3cret" not in str(refused.value)

@@ -12,7 +12,8 @@ import pytest
 
 from tests.hook import fakes
 from tests.hook.watches import WatchedScheduler
-from turnscope.model import Body, Hold, HoldUse, Request
+from turnscope.decode import codec
+from turnscope.model import Body, Emitter, Event, Hold, HoldUse, Request
 from turnscope.semconv import HoldKind, Leg
 
 ABORTED = fakes.RequestStatus.FINISHED_ABORTED
@@ -103,6 +104,8 @@ def test_a_used_handle_counts_as_taken_up_only_when_the_connector_could_reach_it
         {"remote_block_ids": [[1], 2, "x"], "remote_num_tokens": "many", "remote_blocks_expiry_time": []},
         {"remote_block_ids": {"a": 1}, "remote_request_id": 5},
         {"remote_request_id": "lone \ud800 surrogate"},
+        {"remote_num_tokens": 2**62, "remote_blocks_expiry_time": 10**400},
+        {"remote_num_tokens": True, "remote_blocks_expiry_time": float("nan")},
     ],
 )
 def test_whatever_a_client_puts_into_a_handle_raises_nowhere(changes: dict[str, Any]) -> None:
@@ -110,8 +113,10 @@ def test_whatever_a_client_puts_into_a_handle_raises_nowhere(changes: dict[str, 
     events = watched.serve(fakes.Request(params=fakes.handle("d0", "d-r0", **changes)))
     assert of(Request, events).leg is Leg.PREFILL
     assert watched.guard.errors == 0
-    for event in events:
+    for seq, event in enumerate(events, 1):
         msgspec.json.encode(event)
+        whole = Event(emitter=Emitter(id="e", kind="engine"), engine=None, seq=seq, wall_ns=1, mono_ns=1, body=event)
+        assert codec.decode(codec.encode([whole], observed_ns=1)).rejected == []
 
 
 def test_what_another_connector_returns_is_no_hold() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -321,6 +322,38 @@ def test_room_that_is_made_is_noticed_though_nobody_sends(tmp_path: Path, opened
         time.sleep(0.01)
     journal.append_events(events(3))
     assert contents(journal) == [events(1), events(3)]
+
+
+@pytest.mark.parametrize("how", ["the folder is removed", "the folder is moved away", "a segment is removed"])
+def test_what_is_removed_while_it_runs_is_told_and_nothing_is_acknowledged_into_it(
+    how: str, tmp_path: Path, opened: Callable[..., Journal]
+) -> None:
+    folder = tmp_path / "journal"
+    journal = opened(folder, try_again_s=0.05)
+    journal.append_events(events(1))
+    assert len(contents(journal)) == 1
+    if how == "a segment is removed":
+        (segment,) = folder.glob("*.journal")
+        segment.unlink()
+    elif how == "the folder is moved away":
+        folder.rename(tmp_path / "elsewhere")
+    else:
+        shutil.rmtree(folder)
+    with pytest.raises(JournalUnavailable, match="cannot be written"):
+        journal.append_events(events(2))
+    if not folder.exists():
+        with pytest.raises(JournalUnavailable, match="No such file or directory"):
+            journal.append_events(events(2))
+        assert journal.trouble is not None
+        folder.mkdir()
+    deadline = time.monotonic() + 10
+    while journal.trouble is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    journal.append_events(events(3))
+    assert len(contents(journal)) == 2
+    journal.close()
+    assert len(contents(opened(folder))) == 1
 
 
 def test_beyond_its_limit_it_takes_no_events_but_still_notes_what_is_counted(

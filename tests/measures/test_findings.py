@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.measures.healthy import healthy_status
+from turnscope.catalog.exporter import MISDIRECTED
 from turnscope.measures.findings import CHECKS, findings
 from turnscope.model import (
     ClockStatus,
@@ -80,6 +81,17 @@ def _without(kind: str | None = None, engine: str | None = None) -> Change:
             s for s in state.emitters if s.emitter.kind != kind and (engine is None or s.engine != engine)
         ]
         state.engines = [e for e in state.engines if e.name != engine and kind != "engine"]
+
+    return change
+
+
+def _another(name: str, asked: str | None) -> Change:
+    """One more prefill engine, known by ``name``, that was given the name ``asked``."""
+
+    def change(status: SystemStatus) -> None:
+        first = _engine(status, "prefill-0")
+        engine = msgspec.structs.replace(first.engine, id="another", name=asked)
+        status.assembly.engines.append(msgspec.structs.replace(first, name=name, engine=engine))
 
     return change
 
@@ -189,6 +201,8 @@ CASES: list[tuple[str, Change, str, Change]] = [
         "decode-0",
         _emitter("engine", "decode-0", silent_s=60.0, generation="old"),
     ),
+    ("names_shared", _another("prefill-other", "decode-0"), "prefill-other", _another("prefill-1", "decode-1")),
+    ("names_shared", _another("prefill-other", None), "prefill-other", _another("prefill-1", None)),
     ("lost_events", _emitter("proxy", dropped=3, missing=3), "proxy", _emitter("proxy", received=900)),
     ("lost_events", _emitter("proxy", missing=1), "proxy", _emitter("proxy", missing=0)),
     ("hook_errors", _emitter("engine", "prefill-0", errors=1), "prefill-0", _emitter("engine", "prefill-0", errors=0)),
@@ -416,6 +430,10 @@ CASES: list[tuple[str, Change, str, Change]] = [
     ),
     ("spans_without_session", _assembly(spans_without_session=1), "agents", _assembly(spans_without_session=0)),
     ("requests_too_large", _exporter(too_large_requests=1), "sidecar's receiver", _exporter(too_large_requests=0)),
+    *(
+        ("misdirected", _exporter(misdirected={what: 1}), "127.0.0.1:4318", _exporter(misdirected={}))
+        for what in MISDIRECTED
+    ),
     ("spans_rejected", _exporter(rejected_spans=1), "sidecar's receiver", _exporter(rejected_spans=0, spans=1)),
     (
         "spans_not_passed_on",
@@ -527,6 +545,14 @@ def test_the_lines_to_start_an_engine_with_name_this_sidecars_own_address() -> N
     _all(_without("engine"), _exporter(otlp_address="10.0.0.7:14317"))(status)
     (found,) = [f for f in findings(status) if f.check == "no_engine"]
     assert "TURNSCOPE_ENDPOINT=grpc://10.0.0.7:14317 vllm serve" in found.fix
+
+
+def test_spans_of_agents_alone_may_be_meant_so_and_a_proxy_without_engines_is_not() -> None:
+    status = healthy_status()
+    _all(_without("engine"), _exporter(spans=8))(status)
+    assert [f.severity for f in findings(status) if f.check == "no_engine"] == ["error"]
+    _without("proxy")(status)
+    assert [f.severity for f in findings(status) if f.check == "no_engine"] == ["note"]
 
 
 def test_the_worst_comes_first() -> None:

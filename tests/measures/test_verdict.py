@@ -46,6 +46,7 @@ def said(**changes: Any) -> list[Verdict]:
         ({"user_wait_ns": 200 * S}, Verdict.NOTHING_TIMED),
         ({"suspicious_turns": 1}, Verdict.ANSWERS_IN_DOUBT),
         ({"failed_turns": 1, "fetched_low_ns": 3 * S, "fetched_high_ns": 9 * S}, Verdict.NOT_ANSWERED),
+        ({"failed_tasks": 1}, Verdict.TASKS_FAILED),
         ({"unknown_ns": 50 * S}, Verdict.MOSTLY_UNKNOWN),
         ({"unknown_ns": 49 * S, "generation_ns": 11 * S}, Verdict.LARGEST_UNKNOWN),
         ({"fetched_low_ns": 3 * S, "fetched_high_ns": 9 * S}, Verdict.REUSE_WOULD_HELP),

@@ -58,8 +58,8 @@ class Backend:
 
 
 @contextmanager
-def grpc_backend() -> Iterator[Backend]:
-    """On a free port."""
+def grpc_backend(port: int = 0) -> Iterator[Backend]:
+    """On a free port unless one is given."""
     backend = Backend()
 
     class Service(TraceServiceServicer):
@@ -73,15 +73,15 @@ def grpc_backend() -> Iterator[Backend]:
 
     server = grpc.server(ThreadPoolExecutor(2))
     add_TraceServiceServicer_to_server(Service(), server)
-    backend.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    backend.endpoint = f"http://127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     server.start()
     yield backend
     server.stop(0).wait()
 
 
 @contextmanager
-def http_backend() -> Iterator[Backend]:
-    """On a free port, at the usual path."""
+def http_backend(port: int = 0) -> Iterator[Backend]:
+    """On a free port unless one is given, at the usual path."""
     backend = Backend()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -98,7 +98,7 @@ def http_backend() -> Iterator[Backend]:
         def log_message(self, *_: object) -> None:
             """Tests' output stays clean."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     backend.endpoint = f"http://127.0.0.1:{server.server_port}/v1/traces"

@@ -109,6 +109,12 @@ def test_what_was_not_measured_has_no_span(field: str) -> None:
     assert list(trace(**{field: None})) == ["turn", "prefill", "handoff", "decode"]
 
 
+def test_a_time_before_1970_was_not_measured_and_costs_no_other_span() -> None:
+    found = trace(started_ns=-MS, ended_ns=None, handoff_started_ns=-20 * MS)
+    assert list(found) == ["turn", "prefill", "reverse_fetch", "decode"]
+    assert (found["turn"].start_time_unix_nano, found["turn"].end_time_unix_nano) == (0, START + 900 * MS)
+
+
 def test_a_duration_of_zero_was_measured() -> None:
     assert "handoff" in trace(handoff_ns=0)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,6 +13,7 @@ import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.cli.served import free_port
 from tests.outputs.backend import Backend, grpc_backend, http_backend
 from turnscope.model import Turn
 from turnscope.outputs import otlp
@@ -91,7 +94,7 @@ def test_a_request_that_is_too_large_for_the_backend_is_refused_for_good() -> No
         with pytest.raises(SendFailed, match="RESOURCE_EXHAUSTED") as caught:
             sender.send(ExportTraceServiceRequest())
         sender.close()
-    assert not caught.value.retry
+    assert not isinstance(caught.value, SendLater)
 
 
 def test_spans_rejected_in_part_are_told(backend: Backend, counts: Counts) -> None:
@@ -128,6 +131,51 @@ def test_a_full_queue_drops_the_newest_without_waiting(counts: Counts) -> None:
     sender.go.set()
     exporter.close(10)
     assert counts == {("dropped_total", "queue_full"): 2, ("exported_total",): 3}
+
+
+@pytest.mark.parametrize(("make", "scheme"), [(grpc_backend, "grpc"), (http_backend, "http")])
+def test_a_backend_that_comes_back_gets_what_the_queue_held_and_the_rest_is_counted(
+    make: Callable[[int], AbstractContextManager[Backend]],
+    scheme: str,
+    counts: Counts,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    port = free_port()
+    path = "/v1/traces" if scheme == "http" else ""
+    exporter = TraceExporter(
+        trace_sender(f"{scheme}://127.0.0.1:{port}{path}", {}), count=counts, version="1", queue=100
+    )
+    try:
+        for n in range(250):
+            exporter.add(turn(n))
+        deadline = time.monotonic() + 30
+        while exporter.trouble is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert str(port) in exporter.trouble
+        assert counts == {("dropped_total", "queue_full"): 150}
+        with make(port) as backend:
+            assert backend.wait(100) == [turn(n).turn_id for n in range(100)]
+            exporter.add(turn(300))
+            assert backend.wait(101)[-1] == turn(300).turn_id
+            exporter.close(10)
+    finally:
+        exporter.close(0)
+    assert counts == {("dropped_total", "queue_full"): 150, ("exported_total",): 101}
+    assert exporter.trouble is None
+    assert [r.getMessage() for r in caplog.records].count("turn traces are taken again") == 1
+
+
+@pytest.mark.parametrize("scheme", ["grpcs", "https"])
+def test_tls_to_a_backend_that_has_none_is_named_and_tried_again(scheme: str) -> None:
+    with http_backend() as backend:
+        port = backend.endpoint.split(":")[2].split("/")[0]
+        path = "/v1/traces" if scheme == "https" else ""
+        sender = trace_sender(f"{scheme}://127.0.0.1:{port}{path}", {})
+        with pytest.raises(SendLater, match=rf"127\.0\.0\.1:{port}.*WRONG_VERSION_NUMBER"):
+            sender.send(ExportTraceServiceRequest())
+        sender.close()
 
 
 def test_an_unreachable_backend_does_not_keep_the_sidecar_from_stopping(counts: Counts) -> None:

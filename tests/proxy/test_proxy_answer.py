@@ -166,6 +166,18 @@ def test_no_shape_of_json_makes_the_reader_fail(event: dict[str, Any]) -> None:
     FirstContent("text/event-stream").found_in(wire([event]))
 
 
+@pytest.mark.parametrize("number", [True, -1, 2**63, 10**400, 1.5, "12", None, [], {}])
+def test_what_is_no_number_of_tokens_is_unknown(number: Any) -> None:
+    """An event with one that no message can carry would be lost whole; and a client may have written the handle."""
+    usage = {"prompt_tokens": number, "completion_tokens": number}
+    params = PARAMS | {"remote_num_tokens": number, "remote_blocks_expiry_time": number}
+    answer = read([wire([{"choices": [], "usage": usage, "kv_transfer_params": params}])]).answer
+    assert (answer.input_tokens, answer.output_tokens) == (None, None)
+    assert answer.handle is not None
+    assert answer.handle.tokens is None
+    assert answer.handle.expiry_s == (1.5 if number == 1.5 else None)
+
+
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"[" * 100_000, b'{"usage":', b'"usage"'])
 def test_what_is_no_json_is_passed_over(data: bytes) -> None:
     assert facts(read([b'data: "usage"' + data + b"\n\n"]).answer) == (None, None, 0, None, None)

@@ -14,7 +14,7 @@ from turnscope.decode.codec import MAX_LIST
 from turnscope.history.digests import DIGEST_BYTES, Key, unpacked
 from turnscope.history.pieces import MODEL, pieces
 from turnscope.model import Attempt
-from turnscope.proxy.messages import Prompts, Told, Untold, tell
+from turnscope.proxy.messages import AT_ONCE, Prompts, Told, Untold, tell
 from turnscope.proxy.said import Said
 
 KEY = Key(b"secret")
@@ -199,6 +199,13 @@ def test_a_body_that_finds_no_room_is_told_at_once_without_digests() -> None:
     assert (event.message_chars, event.message_digests, event.digest_key_id) == ([8_000], b"", "")
     assert len(fill(first).message_digests) == DIGEST_BYTES
     assert prompts.room == 10_000
+
+
+def test_of_a_long_body_that_finds_no_room_nothing_is_told_rather_than_keep_its_client_waiting() -> None:
+    prompts, fill = waiting(10_000)
+    event = fill(prompts.take(body_of(AT_ONCE + 1)))
+    assert (event.message_roles, event.message_chars, event.last_role) == ([], [], None)
+    assert fill(prompts.take(body_of(10_001))).message_chars == [10_001]
 
 
 # --- the answer ---------------------------------------------------------------------------------------

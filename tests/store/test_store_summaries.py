@@ -103,6 +103,30 @@ def test_compaction_keeps_the_newest_summary(tmp_path: Path) -> None:
     store.close()
 
 
+def test_no_reader_is_open_while_nothing_is_to_be_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_now: set[StoreReader] = set()
+
+    class Watched(StoreReader):
+        def __init__(self, url: str, **options: Any) -> None:
+            super().__init__(url, **options)
+            open_now.add(self)
+
+        def close(self) -> None:
+            super().close()
+            open_now.discard(self)
+
+    monkeypatch.setattr("turnscope.store.summaries.StoreReader", Watched)
+    clock = Clock()
+    store = writer(tmp_path, clock)
+    for number in (1, 2):
+        store.add_turn(turn(number))
+        settle(store, clock)
+        assert store.due == 0
+        assert not open_now
+    assert summaries(tmp_path)[0].turns == 2
+    store.close()
+
+
 def test_a_round_is_bounded_and_the_next_goes_on(tmp_path: Path) -> None:
     fill(tmp_path, *(turn(n, session_id=f"s{n:02d}") for n in range(1, 121)))
     ticks = iter(range(10_000))

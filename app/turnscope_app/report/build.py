@@ -124,8 +124,7 @@ def _environment() -> jinja2.Environment:
 def _style() -> Markup:
     """Safe to put into the page as it is: it is ours, and no value of a session is in it."""
     shades = {f"part-{part}": colour for part, colour in colours.PARTS.items()}
-    shades |= {f"fate-{fate}": colours.FATES.get(Fate(fate), colours.SLATE) for fate in words.FATES}
-    shades["fate-other"] = colours.SLATE
+    shades |= {f"fate-{fate}": colours.FATES[Fate(fate)] for fate in words.FATES}
     rules = "".join(f".{name}{{fill:{colour};stroke:{colour};color:{colour}}}\n" for name, colour in shades.items())
     return Markup((_HERE / "style.css").read_text() + rules)
 
@@ -175,10 +174,22 @@ def _coverage(turns: pa.Table, whole: Whole) -> list[Coverage]:
         return sum(1 for value in turns[name].to_pylist() if value)
 
     found = (
-        ("Reported by a prefill engine", said("has_prefill"), "The hook has to be on every prefill engine."),
-        ("Reported by a decode engine", said("has_decode"), "The hook has to be on every decode engine."),
+        (
+            "Reported by a server that reads prompts (prefill engine)",
+            said("has_prefill"),
+            "The hook has to be on each of them.",
+        ),
+        (
+            "Reported by a server that writes answers (decode engine)",
+            said("has_decode"),
+            "The hook has to be on each of them.",
+        ),
         ("Reported by the proxy", said("has_attempt"), "They did not pass a proxy with the hook."),
-        ("Prompt tokens told apart by source", known("computed_tokens"), "It takes the prefill engine's hook."),
+        (
+            "Prompt tokens told apart by source",
+            known("computed_tokens"),
+            "It takes the hook of the server that reads prompts.",
+        ),
         (
             "Computed tokens split into again and new",
             known("recomputed_tokens"),

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from turnscope.model import SessionSummary
 from turnscope.semconv import Evidence
+from turnscope.store.fates import Fate
 from turnscope_app import session_answer, text, words
 from turnscope_app.axis import Axis
 from turnscope_app.lanes import Bar
@@ -64,7 +65,7 @@ def lanes(timeline: Timeline) -> list[Lane]:
     for bar in timeline.bars:
         held[bar.lane].append(_rect(bar, timeline.axis, f"part-{bar.kind}"))
     for bar in timeline.holds:
-        known = bar.kind if bar.kind in words.FATES else "other"
+        known = bar.kind if bar.kind in words.FATES else Fate.UNKNOWN
         held[bar.lane].append(_rect(bar, timeline.axis, f"fate-{known}"))
     return [Lane(name, rects) for name, rects in held.items()]
 

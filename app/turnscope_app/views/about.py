@@ -11,8 +11,9 @@ whole = data.totals(store)
 
 controls.head("About this data", page="about")
 st.markdown(
-    "turnscope watches vLLM engines that split **prefill** (reading the prompt) and **decode** (writing the answer). "
-    "When an answer is done, the decode worker can keep its memory (a **hold**), so that the session's next turn can "
+    "turnscope watches vLLM servers of which some **read prompts** (prefill) and others **write answers** (decode). "
+    "When an answer is done, the server that wrote it can keep its memory (a hold), so that the session's next turn "
+    "can "
     "**fetch it back** instead of computing it again. These pages show, turn by turn, whether that worked, and why not."
 )
 st.caption("Store")
@@ -40,10 +41,12 @@ tables.read(about_frames.coverage(totals, counts))
 st.subheader("Who reported", anchor=False)
 if processes:
     st.caption(" ".join(about_frames.versions(processes)))
-    for name in about_frames.silent(processes):
+    silent = about_frames.silent(processes)
+    if silent:
         st.warning(
-            f"{text.escaped(name)} has reported nothing for more than 10 minutes while others did: what it did since "
-            "is missing here. `turnscope doctor` says what to look at.",
+            f"For more than 10 minutes, while others reported, nothing came from: "
+            f"{text.escaped(text.listed(silent, 12))}. "
+            "What they did since is missing here. `turnscope doctor` says what to look at.",
             icon=":material/sensors_off:",
         )
     tables.show(
@@ -70,7 +73,7 @@ for title, note, vocabulary, seen_counts, total, what in (
         "Turns",
     ),
     (
-        "What became of kept blocks (hold outcome)",
+        "What became of kept memory (hold outcome)",
         "The engine's outcome ttl has several meanings: they are told apart by whether a later turn came.",
         words.FATES,
         counts.by_hold_fate,

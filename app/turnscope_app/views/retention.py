@@ -24,8 +24,9 @@ controls.head("Retention", page="retention")
 if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
-    "When an answer is done, the decode worker can **keep** its memory for a while (a **hold**), so that the session's "
-    "next turn can fetch it back. Kept too short, turns come too late; kept too long, memory is missing for others."
+    "When an answer is done, the server that wrote it (decode worker) can **keep** its memory for a while (a hold), so "
+    "that the session's next turn can fetch it back. Kept too short, turns come too late; kept too long, memory is "
+    "missing for others."
 )
 narrowed = narrowing.bar(store, totals, page="retention")
 found = period_data.retention(store, narrowed.asked, narrowed.step_ns, narrowed.newest_ns)
@@ -35,7 +36,7 @@ if not gaps and not fates:
     if narrowed.filtered:
         controls.nothing_here()
     st.info(
-        "No turn was followed by another, and no decode engine was seen to keep anything. Keeping is switched on by "
+        "No turn was followed by another, and nothing was seen to be kept for a next one. Keeping is switched on by "
         "`bidirectional_kv_xfer` on both engines, and seen by the decode engine's hook: `turnscope doctor` says which "
         "is missing.",
         icon=":material/help:",
@@ -44,6 +45,8 @@ if not gaps and not fates:
 limits = retention_frames.limits(found[retention_queries.GAPS])
 tables.cards(retention_frames.cards(gaps, limits, fates), page="retention")
 st.markdown(retention_frames.sentence(gaps, fates))
+for action in retention_frames.remedies(gaps, limits, fates):
+    st.markdown(controls.owned(action))
 
 left, right = st.columns(2)
 with left:
@@ -63,7 +66,8 @@ with right:
     st.subheader(
         "What was kept, over time",
         anchor=False,
-        help=f"On decode engines, on average in {steps.named(narrowed.step_ns)}, by how it ended. What is not known to "
+        help=f"On servers that write answers (decode engines), on average in {steps.named(narrowed.step_ns)}, by how "
+        f"it ended. What is not known to "
         "have ended is drawn until its time limit.",
     )
     above = st.container()
@@ -76,14 +80,19 @@ with right:
         bind="query-params",
         label_visibility="collapsed",
     )
+    # An address that names none chooses nothing, although one is required.
+    unit = unit or "Tokens"
     held = retention_frames.held(found[retention_queries.COURSE], retention_frames.UNITS[unit], narrowed.step_ns)
     if held.empty:
-        above.info("Not measured: it takes the hook on every decode engine.", icon=":material/help:")
+        above.info(
+            "Not measured: it takes the hook on every server that writes answers (decode engine).",
+            icon=":material/help:",
+        )
     else:
         with above:
             drawings.chart(
                 period_charts.stacked(
-                    held, retention_frames.OUTCOME_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
+                    held, retention_frames.END_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
                 ),
                 key="retention_held",
             )

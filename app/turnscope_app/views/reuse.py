@@ -26,7 +26,8 @@ if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
     "An agent sends its whole conversation again with every turn. What the model server still has of it need not be "
-    "computed again: it is in the prefill worker's **own memory**, or **fetched back** from the decode worker that "
+    "computed again: the server that reads prompts (prefill worker) has it in its **own memory**, or it is **fetched "
+    "back** from the server that writes answers (decode worker), which "
     "kept it."
 )
 narrowed = narrowing.bar(store, totals, page="reuse")
@@ -53,16 +54,14 @@ with right:
     st.subheader(
         "What was in the way",
         anchor=False,
-        help="Turns by the reason why no more was fetched back; turns that nothing was in the way of are left out.",
+        help="Turns by the reason why no more was fetched back; turns that nothing was in the way of are left out. "
+        f"The stronger, the more turns in {steps.named(narrowed.step_ns)}.",
     )
-    found, shades = reuse_frames.obstacles(course, narrowed.step_ns)
+    found = reuse_frames.obstacles(course, narrowed.step_ns)
     if found.empty:
         st.success("Nothing was in the way: all that could be fetched back was.", icon=":material/check_circle:")
     else:
-        drawings.chart(
-            period_charts.stacked(found, shades, title=f"Turns in {steps.named(narrowed.step_ns)}", unit="Turns"),
-            key="reuse_obstacles",
-        )
+        drawings.chart(reuse_frames.in_the_way(found), key="reuse_obstacles")
 
 st.subheader("Computed again, and need not have been", anchor=False)
 avoidable = period_data.avoidable(store, narrowed.asked)
@@ -71,7 +70,8 @@ if avoidable.num_rows:
     axis = st.segmented_control(
         "Ranked by", list(reuse_frames.AXES), default="Reason", required=True, key="reuse_axis", bind="query-params"
     )
-    rows = reuse_frames.avoidable(avoidable, reuse_frames.AXES[axis])
+    # An address that names none chooses nothing, although one is required.
+    rows = reuse_frames.avoidable(avoidable, reuse_frames.AXES[axis or "Reason"])
     tables.show(frames.of(rows, reuse_frames.AVOIDABLE), reuse_frames.AVOIDABLE, key="reuse_ranked", pinned="name")
     controls.download(avoidable, "avoidable", page="reuse")
 elif not balance["split_turns"]:

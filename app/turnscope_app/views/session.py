@@ -8,6 +8,7 @@ import time
 import streamlit as st
 
 from turnscope.model.figures import of_session
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import (
     cards,
     charts,
@@ -23,6 +24,7 @@ from turnscope_app import (
     session_story,
     stories,
     tables,
+    task_table,
     text,
     timeline,
     timeline_section,
@@ -53,7 +55,7 @@ st.page_link(
     query_params=st.session_state.get(pages.BACK, {}),
 )
 applications = whole.summary.applications if whole is not None else []
-label = opted.label(opted.templates(opted.LABELS_VARIABLE), applications, session_id)
+label = opted.label(opted.templates(LABELS_VARIABLE), applications, session_id)
 st.title(
     text.escaped(text.harmless(label) if label else text.named(applications, (), session_id or None)), anchor=False
 )
@@ -70,7 +72,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
             icon=":material/description:",
             help="This session as one HTML file that needs no network, to send or to print.",
         )
-    link = opted.link(opted.templates(opted.LINKS_VARIABLE), applications, session_id)
+    link = opted.link(opted.templates(LINKS_VARIABLE), applications, session_id)
     if link is not None:
         st.link_button("In its own trace tool", link, icon=":material/open_in_new:")
 if whole is None:
@@ -140,13 +142,26 @@ if lines:
 if rows:
     turn_section.story(rows, here, numbers, by_id)
 
+# --- task by task ---------------------------------------------------------------------------------------
+if summary.tasks:
+    st.subheader(
+        "Tasks",
+        anchor=False,
+        help="A task goes from a user's message to the first answer that asks for no tool. A faster first token is not "
+        "a faster task.",
+    )
+    count = len(summary.tasks)
+    st.caption(text.shown_of(min(count, task_table.MOST), count, "task"))
+    shown_columns = task_table.columns(summary.tasks)
+    tables.show(task_table.frame(summary.tasks), shown_columns, key="session_tasks", pinned="number")
+
 # --- turn by turn ---------------------------------------------------------------------------------------
 left, right = st.columns(2)
 with left:
     st.subheader("Where the prompt came from", anchor=False, help="Prompt tokens of each turn, by source. Measured.")
     frame = charts.tokens_frame(shown, here)
     if frame.empty:
-        st.info("Not measured: the prefill engine's hook did not report these turns.")
+        st.info("Not measured: the server that reads prompts did not report these turns (prefill engine's hook).")
     else:
         drawings.chart(charts.tokens(frame, here), key="session_tokens")
 with right:
@@ -182,8 +197,8 @@ if details.open:
         with right:
             st.markdown(
                 "**What was moved**",
-                help="Fetched back: decode to prefill worker (reverse fetch). Handed over: prefill to decode worker "
-                "(handoff).",
+                help="Fetched back: from the server that writes answers to the one that reads prompts (reverse fetch). "
+                "Handed over: the other way (handoff).",
             )
             frame = charts.bytes_frame(shown, here)
             if frame.empty:
@@ -192,10 +207,11 @@ if details.open:
                 drawings.chart(charts.transferred(frame, here), key="session_bytes")
         st.markdown(
             "**How long the engines took**",
-            help="Prefill: on the prefill engine. Fetch: reading back from the decode worker, an upper bound.",
+            help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server "
+            "that writes answers (decode worker) had kept, an upper bound.",
         )
         frame = charts.times_frame(shown, here)
         if frame.empty:
-            st.info("Not measured: neither the engines' hooks nor the proxy's reported times for these turns.")
+            st.info("Not measured: no engine's hook reported times for these turns.")
         else:
             drawings.chart(charts.times(frame, here), key="session_times")

@@ -7,6 +7,7 @@ from typing import Final
 
 import streamlit as st
 
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE
 from turnscope_app import (
     cards,
     columns,
@@ -133,7 +134,7 @@ if total > data.LIMIT:
     )
     table, _ = data.sessions(store, where, order.value, descending, data.offset(page))
 
-table = frames.opted(table, opted.templates(opted.LABELS_VARIABLE), opted.templates(opted.LINKS_VARIABLE))
+table = frames.opted(table, opted.templates(LABELS_VARIABLE), opted.templates(LINKS_VARIABLE))
 if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
 else:

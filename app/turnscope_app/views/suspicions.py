@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import streamlit as st
 
-from turnscope_app import controls, data, frames, narrowing, pages, period_data, suspicion_frames, tables, text, words
+from turnscope_app import advice, controls, data, frames, narrowing, pages, period_data, suspicion_frames, tables, text
 
+_CLEARED: Final = ":material/filter_alt_off:"
 store = data.store()
 totals = data.totals(store)
 controls.head("Suspicions", page="suspicions")
@@ -19,7 +22,7 @@ narrowed = narrowing.bar(store, totals, page="suspicions")
 counts = period_data.suspicion_counts(store, narrowed.asked).to_pylist()
 if not counts[0]["judged"]:
     controls.nothing_here()
-tables.cards(suspicion_frames.counted(counts), page="suspicions")
+tables.cards(suspicion_frames.counted(counts[0]), page="suspicions")
 if counts[0]["turns"]:
     st.markdown(suspicion_frames.meaning(counts[0]))
 st.caption(suspicion_frames.apart(counts[0]))
@@ -27,15 +30,27 @@ if not counts[0]["turns"]:
     st.success("No answer of this period is suspected.", icon=":material/check_circle:")
     st.stop()
 
+kinds = suspicion_frames.kinds(counts)
 kind = st.pills(
-    "Only",
-    suspicion_frames.kinds(counts),
-    format_func=lambda kind: words.shown(words.SUSPICIONS, kind) or kind,
+    "Only of this kind; one turn may be of several",
+    list(kinds),
+    format_func=lambda kind: kinds[kind],
     key="suspicions_kind",
     bind="query-params",
 )
-found, total = period_data.suspicions(store, narrowed.asked, kind)
+of_session = st.text_input(
+    "Of the session",
+    key=advice.SUSPICIONS_OF,
+    bind="query-params",
+    placeholder="all sessions",
+    help="Its whole id.",
+    width=420,
+)
+found, total = period_data.suspicions(store, narrowed.asked, kind, of_session or None)
 rows = found.to_pylist()
+if not rows:
+    st.info("No suspected turn is of this kind and session. Clear one of the two to see more.", icon=_CLEARED)
+    st.stop()
 st.caption(f"{text.shown_of(len(rows), total, 'turn')} The newest first. Click one to see its evidence below.")
 row = tables.choose(
     frames.of(rows, suspicion_frames.LISTED), suspicion_frames.LISTED, key="suspicions_table", pinned="session"

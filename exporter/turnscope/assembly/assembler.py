@@ -14,7 +14,7 @@ from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.continuity import Continuity
 from turnscope.assembly.digests import Digests
-from turnscope.assembly.emitters import PROXY, Emitters
+from turnscope.assembly.emitters import PROXY, TALLY, Emitters
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.fabric import Fabric
 from turnscope.assembly.gauges import gauges
@@ -107,7 +107,7 @@ class Assembler:
         )
         self._agenda = Agenda()
         self._push = self._agenda.push
-        self._joining = Joining(state, self._turns, self._matching, self._closing, self._agenda)
+        self._joining = Joining(state, self._turns, self._matching, self._closing, self._standstill, self._agenda)
         self._lives = Lives(settings, self._engines, self._holds, self._handles, self._agenda)
         for turn in state.turns.values():
             self._push(turn.due_ns, TURN, turn.turn_id)
@@ -359,7 +359,7 @@ class Assembler:
     # --- restart --------------------------------------------------------------------------------------
     def mark_counted(self, key: str, arrival_ns: int) -> None:
         """The journal has this key: it contributes nothing again. To be called before its events are fed again."""
-        if key.startswith("tally:"):
+        if key.startswith(TALLY):
             self._emitters.mark(key)
         else:
             self._state.counted[key] = arrival_ns

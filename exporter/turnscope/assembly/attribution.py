@@ -11,10 +11,10 @@ from turnscope.assembly.nodes import Interval, NodeState
 from turnscope.assembly.ranks import done
 from turnscope.assembly.state import Read, State, TurnState
 from turnscope.assembly.transport import CLOSE, UNTOLD, figures, infer, total
+from turnscope.model import SECOND_NS
 from turnscope.semconv import Transport
 
 PARTS: Final = (("fetch", False), ("handoff", True))
-_NS: Final = 1e9
 
 
 def transport_of(turn: TurnState) -> tuple[str | None, str | None]:
@@ -84,7 +84,7 @@ def _explained(reads: list[Read], around: list[Interval]) -> tuple[str, str]:
         return Transport.UNKNOWN, UNTOLD
     traffic = total(around)
     transport, why = infer(traffic)
-    seconds = (around[-1].end_ns - around[0].begin_ns) / _NS
+    seconds = (around[-1].end_ns - around[0].begin_ns) / SECOND_NS
     text = f"{why} in the {seconds:.1f} s around its {own:,} B: {figures(traffic)}"
     card = traffic.efa if transport is Transport.EFA else traffic.ethernet if transport is Transport.TCP else None
     if card is not None and (traffic.nixl > own or card > CLOSE * traffic.on_card):

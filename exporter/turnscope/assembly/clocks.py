@@ -16,7 +16,7 @@ from turnscope.assembly.sources import ClockState, EmitterState, Offset
 from turnscope.assembly.state import HoldState, Leg, State, TurnState
 from turnscope.assembly.tokens import FINISHED
 from turnscope.assembly.turns import decode
-from turnscope.model import Attempt, ClockStatus, Event, SteppedClock
+from turnscope.model import SECOND_NS, Attempt, ClockStatus, Event, SteppedClock
 from turnscope.semconv import Direction, TransferState
 from turnscope.semconv import Leg as Part
 
@@ -24,7 +24,6 @@ DRIFT: Final = 2000
 """Monotonic clocks that NTP pulls at may part by one in so many: 0.5 ms a second, what Linux allows it at most."""
 STEP_NS: Final = 1_000_000_000
 """A wall clock that parts from its host's monotonic clock by more at once was set."""
-_NS: Final = 1e9
 
 
 class Span(NamedTuple):
@@ -155,8 +154,8 @@ class Clocks:
                     ClockStatus(
                         host=one.host,
                         other=two.host,
-                        skew_s=skew_ns / _NS,
-                        error_s=pair.error_ns / _NS,
+                        skew_s=skew_ns / SECOND_NS,
+                        error_s=pair.error_ns / SECOND_NS,
                         seen=known.seen,
                     )
                 )
@@ -169,7 +168,7 @@ class Clocks:
             known = worst.get(clock_of(emitter.emitter))
             if emitter.steps and (known is None or emitter.steps > known.steps):
                 worst[clock_of(emitter.emitter)] = emitter
-        return [SteppedClock(host=e.emitter.host, steps=e.steps, last_s=e.step_ns / _NS) for e in worst.values()]
+        return [SteppedClock(host=e.emitter.host, steps=e.steps, last_s=e.step_ns / SECOND_NS) for e in worst.values()]
 
     def prune(self, old_ns: int) -> None:
         """Forget clocks that nothing was heard of since ``old_ns``."""

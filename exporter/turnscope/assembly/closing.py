@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import structs
 
 from turnscope.assembly import counts, learning
@@ -16,6 +18,7 @@ from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import Holds, late_notice_ns
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.opportunity import followup
+from turnscope.assembly.pairs import Pairs
 from turnscope.assembly.refetch import learn_fetch, price
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
@@ -28,6 +31,16 @@ from turnscope.assembly.turns import Turns, anchored, given_handle
 from turnscope.catalog import NO_ENGINE
 from turnscope.model import Contribution, HoldRecord, Turn
 from turnscope.semconv import Status
+
+_BY_PLACE: Final = (
+    "reason",
+    "turn_index",
+    "previous_turn_id",
+    "retry_of",
+    "fork_of",
+    *(field for field in Turn.__struct_fields__ if field.startswith("diverged_")),
+)
+"""What only a turn's place in its session tells: it stays as it was told when that place is forgotten."""
 
 
 class Closing:
@@ -65,6 +78,7 @@ class Closing:
         self._suspicions = suspicions
         self._witness = Witness(settings, engines, settler, handles)
         self._attempts = Attempts(settings, engines, turns, settler)
+        self._pairs = Pairs(state, engines)
         self._attribution = attribution
         self._clocks = clocks
         self._spans = spans
@@ -84,7 +98,7 @@ class Closing:
         again: set[str] = set()
         while self.dirty:
             again |= self._judge_changed()
-        for hold in [h for h in map(self._known_hold, sorted(self.dirty_holds)) if h is not None]:
+        for hold in [h for h in map(self._state.old_holds.get, sorted(self.dirty_holds)) if h is not None]:
             again |= self._holds.suspects(hold)
             self._revise_hold(hold)
         self.dirty_holds = set()
@@ -122,15 +136,12 @@ class Closing:
                 self._turns.put(turn)
         return {key for key, turn in changed.items() if turn.counted or turn.row is not None or turn.stuck is not None}
 
-    def _known_hold(self, key: str) -> HoldState | None:
-        return self._state.old_holds.get(key)
-
     # --- turns ----------------------------------------------------------------------------------------
     def close_turn(self, turn: TurnState) -> None:
         """Count a turn; an attempt of a turn counted elsewhere, and facts without an anchor, are put away."""
         turn.counted, turn.closed = True, self._closes_as(turn)
         if turn.closed == "attempt":
-            self._ledger.count(f"attempt:{turn.turn_id}", self._pairs(turn))
+            self._ledger.count(f"attempt:{turn.turn_id}", self._pairs.count(turn.reads))
             self.withdraw(turn, self._part_of(turn))
         elif turn.closed == "fragment":
             kind = "direct" if turn.prefill is not None else "decode" if turn.decodes else "transfer"
@@ -150,14 +161,6 @@ class Closing:
     def _part_of(self, turn: TurnState) -> str | None:
         """The turn that an attempt is counted with."""
         return self._settler.counted_as(turn.attempt) if turn.attempt is not None else None
-
-    def _pairs(self, turn: TurnState) -> list[Contribution]:
-        """Its reads by reader and holder, now that both are known if they ever will be."""
-        names = self._engines.name
-        return [
-            one("turnscope_pair_reads_total", names(r.engine_id), names(r.transfer.remote_engine_id), r.transfer.state)
-            for r in turn.reads
-        ]
 
     def drop_attempt(self, turn: TurnState) -> None:
         """An attempt whose leg is one of several, which are counted without it."""
@@ -179,8 +182,8 @@ class Closing:
         learning.learn_prefill(prefill_engine, turn, row)
         learning.learn_step(decode_engine, row)
         learn_fetch(prefill_engine, turn, row)
-        contributions = counts.turn(row) + self._pairs(turn) + self._attempts.wasted(turn) + self._answer(turn, row)
-        contributions += followup(self._state, self._settler, turn, row)
+        contributions = counts.turn(row) + self._pairs.count(turn.reads) + self._attempts.wasted(turn)
+        contributions += self._answer(turn, row) + followup(self._state, self._settler, turn, row)
         note_reason(prefill_engine, row)
         note_explained(self._state, row)
         note_continuity(self._state, row)
@@ -229,6 +232,8 @@ class Closing:
 
     def _build(self, turn: TurnState) -> Turn:
         row = build(turn, self._settler, self._engines, self._settings, self._witness, self._attempts, self._clocks)
+        if turn.row is not None and self._settler.forgot(turn.turn_id):
+            row = structs.replace(row, **{field: getattr(turn.row, field) for field in _BY_PLACE})
         price(turn, row, self._engines.get(turn.prefill_engine_id))
         self._ask_caller(turn, row)
         return row

@@ -8,11 +8,10 @@ from turnscope.assembly.ledger import one
 from turnscope.assembly.state import HoldState
 from turnscope.assembly.tokens import reported
 from turnscope.catalog import NO_ENGINE
-from turnscope.catalog.labels import FINISH_REASONS, TTFT_PARTS, context
-from turnscope.model import Contribution, HoldRecord, Request, Transfer, Turn
+from turnscope.catalog.labels import FINISH_REASONS, context
+from turnscope.model import SECOND_NS, TTFT_FIELDS, Contribution, HoldRecord, Request, Transfer, Turn
 from turnscope.semconv import Direction, Reason, TokenSource, TransferState
 
-_NS: Final = 1e9
 _SOURCES: Final = (
     (TokenSource.LOCAL_HIT, "local_hit_tokens"),
     (TokenSource.FETCHED, "fetched_tokens"),
@@ -21,8 +20,6 @@ _SOURCES: Final = (
     (TokenSource.RECOMPUTED, "recomputed_tokens"),
     (TokenSource.NEW, "new_tokens"),
 )
-
-_TTFT_PARTS: Final = tuple((part, f"ttft_{'fetch' if part == 'reverse_fetch' else part}_ns") for part in TTFT_PARTS)
 
 
 def leg(engine: str, request: Request) -> list[Contribution]:
@@ -55,7 +52,7 @@ def read(engine: str, transfer: Transfer) -> list[Contribution]:
         if transfer.bytes is not None:
             out.append(one("turnscope_transfer_bytes_total", engine, transfer.direction, value=max(0, transfer.bytes)))
         if transfer.duration_ns is not None:
-            seconds = max(0, transfer.duration_ns) / _NS
+            seconds = max(0, transfer.duration_ns) / SECOND_NS
             out.append(one("turnscope_transfer_seconds", engine, transfer.direction, value=seconds))
     elif transfer.state is TransferState.DECLINED:
         out.append(one("turnscope_kv_expired_total", engine, "declined"))
@@ -86,20 +83,20 @@ def turn(row: Turn) -> list[Contribution]:
     if row.output_tokens:
         out.append(one("turnscope_output_tokens_total", row.decode_engine or NO_ENGINE, value=row.output_tokens))
     if row.ttft_ns is not None:
-        out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns / _NS))
+        out.append(one("turnscope_ttft_seconds", row.path, value=row.ttft_ns / SECOND_NS))
         if row.prompt_tokens is not None:
-            out.append(one("turnscope_ttft_context_seconds", context(row.prompt_tokens), value=row.ttft_ns / _NS))
+            out.append(one("turnscope_ttft_context_seconds", context(row.prompt_tokens), value=row.ttft_ns / SECOND_NS))
     out += [
-        one("turnscope_ttft_part_seconds", part, value=ns / _NS)
-        for part, field in _TTFT_PARTS
+        one("turnscope_ttft_part_seconds", part, value=ns / SECOND_NS)
+        for part, field in TTFT_FIELDS.items()
         for ns in [getattr(row, field)]
         if ns is not None
     ]
     out += _fetch(engine, row)
     if row.duration_ns is not None:
-        out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns / _NS))
+        out.append(one("turnscope_turn_duration_seconds", row.path, value=row.duration_ns / SECOND_NS))
     if row.prefill_ns is not None:
-        out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns / _NS))
+        out.append(one("turnscope_prefill_seconds", engine, row.path, value=row.prefill_ns / SECOND_NS))
     return out + _transfers(row)
 
 
@@ -120,7 +117,7 @@ def _transfers(row: Turn) -> list[Contribution]:
         if logical:
             out.append(one("turnscope_transfer_logical_bytes_total", *labels, value=logical))
         if lasted is not None:
-            out.append(one("turnscope_transfer_wall_seconds", *labels, value=lasted / _NS))
+            out.append(one("turnscope_transfer_wall_seconds", *labels, value=lasted / SECOND_NS))
     return out
 
 
@@ -158,9 +155,9 @@ def _fetch(engine: str, row: Turn) -> list[Contribution]:
     worth = "gained" if low > 0 else "lost" if high < 0 else "undecided"
     out = [one("turnscope_fetches_total", engine, worth)]
     if gain > 0:
-        out.append(one("turnscope_fetch_gain_seconds_total", engine, value=gain / _NS))
+        out.append(one("turnscope_fetch_gain_seconds_total", engine, value=gain / SECOND_NS))
     elif gain < 0:
-        out.append(one("turnscope_fetch_loss_seconds_total", engine, value=-gain / _NS))
+        out.append(one("turnscope_fetch_loss_seconds_total", engine, value=-gain / SECOND_NS))
     return out
 
 
@@ -178,12 +175,12 @@ def hold(record: HoldRecord) -> list[Contribution]:
     outcome = record.outcome or "unknown"
     out = [one("turnscope_holds_total", record.engine, record.kind, outcome)]
     if record.held_ns is not None:
-        seconds = record.held_ns / _NS
+        seconds = record.held_ns / SECOND_NS
         out.append(one("turnscope_hold_seconds", record.kind, outcome, value=seconds))
         for metric, amount in (
             ("turnscope_hold_token_seconds_total", record.tokens),
             ("turnscope_hold_byte_seconds_total", record.bytes),
         ):
             if amount:
-                out.append(one(metric, record.engine, record.kind, outcome, value=amount * record.held_ns / _NS))
+                out.append(one(metric, record.engine, record.kind, outcome, value=amount * record.held_ns / SECOND_NS))
     return out

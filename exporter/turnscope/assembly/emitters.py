@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from turnscope.assembly.ledger import Ledger, one
-from turnscope.assembly.sequence import Arrival, Sequence
+from turnscope.assembly.sequence import MAX_SPANS, Arrival, Sequence
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Idle
 from turnscope.assembly.state import State
@@ -16,6 +16,8 @@ from turnscope.semconv import request_of
 
 PROXY: Final = "proxy"
 """The kind of emitter whose word on each turn is awaited while it lives."""
+TALLY: Final = "tally:"
+"""What the keys of tallies begin with; the emitter's id, which may hold anything, and a number follow."""
 STOPPED: Final = ("stopping", "switched_off")
 
 
@@ -57,6 +59,8 @@ class Emitters:
         if arrival is Arrival.RECOVERED:
             emitter.missing -= 1
             self._tally(emitter, "turnscope_events_recovered_total", emitter_kind(event.emitter.kind))
+        if len(emitter.sequence.gaps) > MAX_SPANS:
+            self.give_up(event.emitter.id, arrival_ns)
         delay = arrival_ns - event.mono_ns
         if emitter.delay_ns is None or delay < emitter.delay_ns:
             emitter.delay_ns = delay
@@ -107,12 +111,12 @@ class Emitters:
         for emitter in self._state.emitters.values():
             if emitter.tally:
                 counts = [one(*key.split("/"), value=value) for key, value in emitter.tally.items()]
-                self._ledger.count(f"tally:{emitter.emitter.id}:{emitter.received}", counts)
+                self._ledger.count(f"{TALLY}{emitter.emitter.id}:{emitter.received}", counts)
                 emitter.tally = {}
 
     def mark(self, key: str) -> None:
         """A tally is in the journal: events up to its number count no more."""
-        _, emitter_id, received = key.split(":")
+        emitter_id, _, received = key.removeprefix(TALLY).rpartition(":")
         self._state.tallied[emitter_id] = max(int(received), self._state.tallied.get(emitter_id, 0))
 
     def forget(self, emitter_id: str) -> None:

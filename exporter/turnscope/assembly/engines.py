@@ -11,7 +11,7 @@ from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EngineState, Start
 from turnscope.assembly.state import State
-from turnscope.catalog import NO_ENGINE, SHARED_NAMES
+from turnscope.catalog import NO_ENGINE, SHARED_NAMES, label_text
 from turnscope.model import Engine, Event, Heartbeat
 from turnscope.model import EngineState as EngineStarted
 from turnscope.semconv import Role
@@ -35,12 +35,13 @@ def _facts(engine: Engine) -> Engine:
 
 
 def _given(engine: Engine) -> str | None:
-    """The name that somebody gave it, apart by data-parallel rank."""
-    if engine.name is None or engine.name in _RESERVED:
+    """The name that somebody gave it, as a label can have it, apart by data-parallel rank."""
+    name = label_text(engine.name or "")
+    if name in _RESERVED:
         return None
     rank = engine.dp_rank
-    apart = rank is None or engine.name.endswith((f"_dp{rank}", f"-dp{rank}"))
-    return engine.name if apart or not engine.id.endswith(f"_dp{rank}") else f"{engine.name}-dp{rank}"
+    apart = rank is None or name.endswith((f"_dp{rank}", f"-dp{rank}"))
+    return name if apart or not engine.id.endswith(f"_dp{rank}") else f"{name}-dp{rank}"
 
 
 class End(NamedTuple):

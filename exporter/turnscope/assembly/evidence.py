@@ -154,9 +154,9 @@ class Witness:
         attempt = turn.attempt
         found = self._settler.session(turn.turn_id)
         session: Session | None = None
-        if found is not None:
+        if found is not None and not self._settler.forgot(turn.turn_id):
             session = Session.CHAINED if found[1].source == CHAINED else Session.NAMED
-        elif attempt is not None:
+        elif found is None and attempt is not None:
             session = Session.ABSENT
         return Missing(
             session=session,

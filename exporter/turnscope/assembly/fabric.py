@@ -18,7 +18,7 @@ from turnscope.assembly.state import State
 from turnscope.assembly.transport import Traffic, card_bytes, figures, infer, total
 from turnscope.catalog import METRICS
 from turnscope.catalog.labels import CARDS
-from turnscope.model import Contribution, Event, FabricStatus, FabricWindow, Sample, Transfer
+from turnscope.model import SECOND_NS, Contribution, Event, FabricStatus, FabricWindow, Sample, Transfer
 from turnscope.model import Fabric as Look
 from turnscope.semconv import TransferState, Transport
 
@@ -29,7 +29,6 @@ KEPT: Final = 2
 MAX_COUNTERS: Final = 64
 """Raw counter names that become label values, per node."""
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
-_NS: Final = 1e9
 
 
 class Fabric:
@@ -174,13 +173,13 @@ class Fabric:
             transport=transport,
             inferred_from=f"{why}: {figures(traffic)}",
             ended_s=0.0,
-            seconds=sum(part.end_ns - part.begin_ns for part in parts) / _NS,
+            seconds=sum(part.end_ns - part.begin_ns for part in parts) / SECOND_NS,
             transfers=sum(part.transfers for part in parts),
             across_bytes=traffic.across,
             within_bytes=traffic.within,
             efa_bytes=traffic.efa,
             ethernet_bytes=traffic.ethernet,
-            bytes_per_second=traffic.nixl * _NS / busy_ns if busy_ns else None,
+            bytes_per_second=traffic.nixl * SECOND_NS / busy_ns if busy_ns else None,
         )
         node.windows = [*node.windows, (window.due_ns - self._settings.fabric_wait_ns, shown)][-KEPT:]
 
@@ -204,7 +203,7 @@ class Fabric:
             FabricStatus(
                 node=node.node,
                 collector=node.emitter_id,
-                silent_s=max(0, now_ns - node.last_ns) / _NS,
+                silent_s=max(0, now_ns - node.last_ns) / SECOND_NS,
                 efa_devices=node.efa_devices,
                 ethernet_devices=node.ethernet_devices,
                 engines=sorted(
@@ -213,7 +212,7 @@ class Fabric:
                     if any(cards.here(node, host) for host in engine.hosts)
                 ),
                 windows=[
-                    msgspec.structs.replace(window, ended_s=max(0, now_ns - ended_ns) / _NS)
+                    msgspec.structs.replace(window, ended_s=max(0, now_ns - ended_ns) / SECOND_NS)
                     for ended_ns, window in node.windows
                 ],
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Final
 
@@ -11,11 +12,12 @@ from turnscope.assembly.held import Held, held_now
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState
 from turnscope.assembly.state import StandsStill, State, TurnState
-from turnscope.catalog.labels import EMITTER_KINDS
-from turnscope.model import Sample
+from turnscope.catalog.labels import EMITTER_KINDS, label_text
+from turnscope.model import SECOND_NS, Sample
 from turnscope.semconv import HoldKind
 
-_NS: Final = 1e9
+MAX_CONNECTORS: Final = 8
+"""Children of one composite connector that are shown."""
 
 
 def gauges(state: State, settings: AssemblySettings, engines: Engines, emitters: Emitters, now_ns: int) -> list[Sample]:
@@ -60,7 +62,7 @@ def _held(state: State, settings: AssemblySettings, engines: Engines, now_ns: in
             Sample("turnscope_held_tokens", labels, held.tokens),
             Sample("turnscope_held_blocks", labels, held.blocks),
             Sample("turnscope_held_bytes", labels, held.bytes),
-            Sample("turnscope_held_oldest_seconds", labels, held.oldest_ns / _NS),
+            Sample("turnscope_held_oldest_seconds", labels, held.oldest_ns / SECOND_NS),
             Sample("turnscope_held_overdue", labels, held.overdue),
         ]
     blocks: Counter[str] = Counter()
@@ -76,11 +78,12 @@ def _infos(engines: Engines) -> list[Sample]:
     for known in engines.named():
         facts = known.engine
         on = "unknown" if facts.bidirectional is None else "yes" if facts.bidirectional else "no"
-        labels = (known.name, facts.role, facts.model or "", facts.vllm_version or "", facts.connector or "", on)
-        out.append(Sample("turnscope_engine_info", labels, 1))
+        texts = (label_text(text or "") for text in (facts.model, facts.vllm_version, facts.connector))
+        out.append(Sample("turnscope_engine_info", (known.name, facts.role, *texts, on), 1))
         if facts.hold_ttl_ns is not None:
-            out.append(Sample("turnscope_engine_hold_ttl_seconds", (known.name,), facts.hold_ttl_ns / _NS))
-        for name in dict.fromkeys(facts.connectors or filter(None, (facts.connector,))):
+            out.append(Sample("turnscope_engine_hold_ttl_seconds", (known.name,), facts.hold_ttl_ns / SECOND_NS))
+        children = dict.fromkeys(map(label_text, facts.connectors or filter(None, (facts.connector,))))
+        for name in itertools.islice(children, MAX_CONNECTORS):
             measured = "yes" if name.startswith("Nixl") else "no"
             out.append(Sample("turnscope_connector_info", (known.name, name, measured), 1))
     return out

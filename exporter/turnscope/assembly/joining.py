@@ -9,6 +9,7 @@ from turnscope.assembly.agenda import Agenda
 from turnscope.assembly.closing import Closing
 from turnscope.assembly.matching import Matching, NoMatch
 from turnscope.assembly.state import State, TurnState
+from turnscope.assembly.stuck import Standstill
 from turnscope.assembly.turns import Turns
 
 TURN: Final = "turn"
@@ -18,11 +19,20 @@ TURN: Final = "turn"
 class Joining:
     """Whatever is counted has seen every join that what was told of the time before it allows."""
 
-    def __init__(self, state: State, turns: Turns, matching: Matching, closing: Closing, agenda: Agenda) -> None:
+    def __init__(
+        self,
+        state: State,
+        turns: Turns,
+        matching: Matching,
+        closing: Closing,
+        standstill: Standstill,
+        agenda: Agenda,
+    ) -> None:
         self._state = state
         self._turns = turns
         self._matching = matching
         self._closing = closing
+        self._standstill = standstill
         self._agenda = agenda
 
     def look_at(self, turn: TurnState, now_ns: int) -> None:
@@ -43,6 +53,7 @@ class Joining:
             self._closing.drop_attempt(turn)
         else:
             self._join_earlier(turn, now_ns)
+            turn.left_open = self._standstill.left_open(turn)
             self._closing.close_turn(turn)
         self._closing.settle()
 

@@ -11,9 +11,9 @@ from turnscope.assembly.moments import Moment
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import TurnState
 from turnscope.assembly.turns import given_handle
+from turnscope.model import SECOND_NS
 from turnscope.semconv import TransferState
 
-_SECOND: Final = 1_000_000_000
 _FAR_S: Final = 2**32
 """Seconds that no clock has counted since its boot."""
 
@@ -34,7 +34,7 @@ def _expiry(turn: TurnState, settler: Settler, engines: Engines) -> Moment | Non
     holder = engines.get(given.engine_id)
     if given.expiry_s is None or holder is None or not 0 <= given.expiry_s < _FAR_S:
         return None
-    return Moment(holder.last_clock, int(given.expiry_s * _SECOND))
+    return Moment(holder.last_clock, int(given.expiry_s * SECOND_NS))
 
 
 def _used(turn: TurnState) -> Moment | None:

@@ -117,7 +117,7 @@ class Matching:
         del self._state.turns[turn.turn_id]
         target.join = "inferred"
         self._turns.reopen(target)
-        return self._settler.forget(turn.turn_id) | {target.turn_id}
+        return self._settler.let_go(turn) | {target.turn_id}
 
     def _by_name(self, attempt: Attempt) -> list[str]:
         return self._state.named.get(attempt.x_request_id, []) if attempt.x_request_id is not None else []

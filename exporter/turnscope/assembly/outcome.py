@@ -52,6 +52,8 @@ def ending(turn: TurnState, settings: AssemblySettings) -> tuple[Status, str | N
         return Status.ERROR, _decode_stage(turn, last)
     if turn.attempt is not None:
         return _by_attempt(turn, turn.attempt)
+    if last is None and turn.left_open is not None:
+        return Status.STUCK, turn.left_open
     leg = turn.prefill
     if last is None and leg is not None and leg.request.finish_reason not in FINISHED:
         stage = "prefill" if leg.request.leg is Part.PREFILL or not prefilled(leg.request) else "decode"

@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 MAX_SPANS: Final = 1000
-"""Of missing numbers remembered per emitter; what would come later still is taken as a duplicate."""
+"""Of missing numbers remembered per emitter, open ones and lost ones; what comes of forgotten ones is taken as a
+duplicate."""
 
 
 class Arrival(Enum):
@@ -36,7 +37,7 @@ class Sequence(msgspec.Struct, kw_only=True):
     high: int = 0
     """Highest number given, as far as known."""
     gaps: list[Span] = []
-    """Open, ascending by age."""
+    """Open, the oldest first."""
     lost: list[Span] = []
     """Given up: already counted as missing."""
 
@@ -61,11 +62,13 @@ class Sequence(msgspec.Struct, kw_only=True):
             self.high = last
 
     def give_up(self, before_ns: int) -> list[Span]:
-        """Gaps open since ``before_ns`` or earlier become losses; returns those that count."""
-        old = [gap for gap in self.gaps if gap.since_ns <= before_ns]
+        """Gaps open since ``before_ns`` or earlier, and the oldest of too many, become losses; returns those that
+        count."""
+        young = [gap for gap in self.gaps if gap.since_ns > before_ns][-MAX_SPANS:]
+        old = self.gaps[: len(self.gaps) - len(young)]
         if not old:
             return []
-        self.gaps = [gap for gap in self.gaps if gap.since_ns > before_ns]
+        self.gaps = young
         self.lost = (self.lost + old)[-MAX_SPANS:]
         return [gap for gap in old if gap.counts]
 

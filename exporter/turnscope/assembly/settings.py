@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 
 SECOND: Final = 1_000_000_000
+MEMORY_NS: Final = 3600 * SECOND
+"""How long what has ended is remembered, and so how much of the journal a replay without a checkpoint needs."""
 
 
 class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +18,7 @@ class AssemblySettings(msgspec.Struct, frozen=True, kw_only=True):
     """From a turn or hold having all its facts to its being counted."""
     max_wait_ns: int = 60 * SECOND
     """After the last fact of a turn that never got all of them. Also: when a gap in an emitter's numbers is a loss."""
-    memory_ns: int = 3600 * SECOND
+    memory_ns: int = MEMORY_NS
     """How long counted turns and holds take in late facts; older facts open nothing."""
     session_memory_ns: int = 4 * 3600 * SECOND
     """How long an idle session is remembered: after it a returning one begins anew."""

@@ -47,6 +47,12 @@ def _take_out(session: SessionState, place: int) -> set[str]:
     return {after.turn_id for after in session.turns[place:]}
 
 
+def _holds_left(turn: TurnState) -> list[str]:
+    """The holds that it left, by D's word and by its answer's."""
+    left = left_handle(turn)
+    return [hold_id(handle) for handle in (*left_handles(turn), *([left] if left is not None else []))]
+
+
 class Concerned(NamedTuple):
     """Whom news of a turn concern, besides itself: they are to be looked at again."""
 
@@ -103,9 +109,12 @@ class Settler:
             return Concerned(touched - {turn.turn_id}, concerned)
         left = left_handle(turn)
         left_id = hold_id(left) if left is not None else None
-        holds = [hold_id(handle) for handle in (*left_handles(turn), *([left] if left is not None else []))]
+        holds = _holds_left(turn)
+        made = {hold_id(handle) for handle in left_handles(turn)}
         for hold in holds:
-            if hold not in self._state.left_by:
+            known = self._state.left_by.get(hold)
+            # D's own word on who made the handle outweighs that an answer had it, which may yet be joined to its turn.
+            if known is None or (hold in made and known != turn.turn_id):
                 self._state.left_by[hold] = turn.turn_id
                 touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
                 concerned.add(hold)
@@ -181,7 +190,8 @@ class Settler:
         )
 
     def _place(self, session: SessionState, key: str, past: Past) -> set[str]:
-        """Where its begin belongs; if anything of it is news, the turns after it, which are judged by it."""
+        """Where its begin belongs; if anything of it is news, the turns after it, which are judged by it. One that the
+        session has forgotten stays of it, and has no place any more: nothing is judged by it."""
         touched: set[str] = set()
         before = self._state.session_of.get(past.turn_id)
         if before is not None and before != key:
@@ -190,6 +200,8 @@ class Settler:
         known = _place_of(session, past.turn_id)
         if known is not None and session.turns[known] == past:
             return touched
+        if known is None and session.forgotten_until is not None and _by_begin(past) <= session.forgotten_until:
+            return touched
         if known is not None:
             touched |= _take_out(session, known)
         insort(session.turns, past, key=_by_begin)
@@ -197,8 +209,23 @@ class Settler:
             after.turn_id for after in session.turns[bisect_right(session.turns, _by_begin(past), key=_by_begin) :]
         }
         while len(session.turns) > MAX_TURNS:
-            self._state.session_of.pop(session.turns.pop(0).turn_id, None)
+            session.forgotten_until = _by_begin(session.turns.pop(0))
             session.forgotten += 1
+        return touched
+
+    def let_go(self, turn: TurnState) -> set[str]:
+        """It is a part of another turn, which is to be noted: what it left and was given is that one's. The turns after
+        it in its session, and those that were given the same."""
+        touched = self.forget(turn.turn_id)
+        for hold in _holds_left(turn):
+            if self._state.left_by.get(hold) == turn.turn_id:
+                del self._state.left_by[hold]
+        given = given_handle(turn)
+        uses = self._state.uses.get(hold_id(given), []) if given is not None else []
+        mine = [use for use in uses if use.turn_id == turn.turn_id]
+        if mine:
+            uses.remove(mine[0])
+            touched |= {use.turn_id for use in uses}
         return touched
 
     def forget(self, turn_id: str) -> set[str]:
@@ -214,6 +241,11 @@ class Settler:
         key = self._state.session_of.get(turn_id)
         session = self._state.sessions.get(key) if key is not None else None
         return (key, session) if key is not None and session is not None else None
+
+    def forgot(self, turn_id: str) -> bool:
+        """Whether the turn's session remembers no more where in it the turn stood."""
+        found = self.session(turn_id)
+        return found is not None and _place_of(found[1], turn_id) is None
 
     def index(self, turn_id: str) -> int | None:
         """1 for the first turn of its session that was seen."""
@@ -323,7 +355,8 @@ class Settler:
                 self._state.session_of.pop(past.turn_id, None)
         known = self._state.turns.keys() | self._state.old_turns.keys()
         state = self._state
-        for turn_id in [t for t, k in state.session_of.items() if k not in state.sessions and t not in known]:
+        placed = {past.turn_id for session in state.sessions.values() for past in session.turns}
+        for turn_id in [t for t in state.session_of if t not in known and t not in placed]:
             del state.session_of[turn_id]
         for hold in [h for h, t in state.left_by.items() if t not in known and t not in state.session_of]:
             del state.left_by[hold]

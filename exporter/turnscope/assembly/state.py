@@ -154,6 +154,8 @@ class TurnState(msgspec.Struct, kw_only=True, gc=False):
     hold_use: HoldUse | None = None
     attempt: Attempt | None = None
     stuck: StandsStill | None = None
+    left_open: str | None = None
+    """The stage (``handoff, decode``) where it was last seen when it was counted though no end of it had come."""
     attempt_clock: str = ""
     join: str = "exact"
     counted: bool = False
@@ -308,6 +310,8 @@ class SessionState(msgspec.Struct, kw_only=True):
     turns: list[Past] = []
     forgotten: int = 0
     """Turns before the first in ``turns``."""
+    forgotten_until: tuple[int, str] | None = None
+    """Begin and id of the last of them."""
 
 
 class Use(msgspec.Struct, array_like=True, gc=False):
@@ -335,6 +339,8 @@ class State(msgspec.Struct, kw_only=True):
     """Clock to the clocks compared with it: what those show, less what it shows."""
     names: dict[str, str] = {}
     """Bounded engine name to the id of the engine that has it."""
+    holders: dict[str, list[str]] = {}
+    """Name of a reader to the names of the holders that it is told apart with."""
     places: dict[str, str] = {}
     """``host:side channel port`` to the engine that listens there."""
     turns: dict[str, TurnState] = {}

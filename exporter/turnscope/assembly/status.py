@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
 
 from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.counts import hooks
@@ -18,10 +17,18 @@ from turnscope.assembly.sources import EmitterState, Ended, EngineState
 from turnscope.assembly.state import State
 from turnscope.assembly.taint import cache_key, spoilers
 from turnscope.assembly.tokens import LOAD_FAILED, reported
-from turnscope.model import AssemblyStatus, Attempt, EmitterStatus, EngineStatus, HeldStatus, Request, Transfer, Turn
+from turnscope.model import (
+    SECOND_NS,
+    AssemblyStatus,
+    Attempt,
+    EmitterStatus,
+    EngineStatus,
+    HeldStatus,
+    Request,
+    Transfer,
+    Turn,
+)
 from turnscope.semconv import HoldKind, Leg, Reason, Role, TransferState
-
-_NS: Final = 1e9
 
 
 def note_leg(state: State, engine: EngineState | None, request: Request) -> None:
@@ -90,9 +97,9 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
         engine=engines.name(emitter.engine_id) if emitter.engine_id is not None else None,
         generation=emitter.generation,
         rank=emitter.rank,
-        heard_s=max(0, now_ns - emitter.first_ns) / _NS,
-        silent_s=max(0, now_ns - emitter.last_ns) / _NS,
-        heartbeat_s=emitter.beat_every_ns / _NS if emitter.beat_every_ns else None,
+        heard_s=max(0, now_ns - emitter.first_ns) / SECOND_NS,
+        silent_s=max(0, now_ns - emitter.last_ns) / SECOND_NS,
+        heartbeat_s=emitter.beat_every_ns / SECOND_NS if emitter.beat_every_ns else None,
         state=emitter.state,
         message=emitter.message,
         received=emitter.received,
@@ -100,7 +107,7 @@ def _emitter(emitter: EmitterState, engines: Engines, now_ns: int) -> EmitterSta
         dropped=emitter.dropped,
         errors=emitter.errors,
         digest_key_id=emitter.digest_key_id,
-        clock_offset_s=emitter.clock_ns / _NS if emitter.clock_ns is not None else None,
+        clock_offset_s=emitter.clock_ns / SECOND_NS if emitter.clock_ns is not None else None,
     )
 
 
@@ -142,10 +149,10 @@ def _held(engine: EngineState, held: Held, kind: HoldKind) -> HeldStatus:
     return HeldStatus(
         requests=held.requests,
         blocks=held.blocks,
-        oldest_s=held.oldest_ns / _NS,
+        oldest_s=held.oldest_ns / SECOND_NS,
         ended=ended.count,
         read_late=ended.read_late,
-        latest_read_s=ended.latest_read_ns / _NS,
+        latest_read_s=ended.latest_read_ns / SECOND_NS,
     )
 
 

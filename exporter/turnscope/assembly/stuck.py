@@ -7,8 +7,9 @@ from __future__ import annotations
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Idle
-from turnscope.assembly.state import StandsStill, State, TurnState
-from turnscope.assembly.turns import Turns, turn_id
+from turnscope.assembly.state import HoldState, Leg, StandsStill, State, TurnState
+from turnscope.assembly.tokens import FINISHED
+from turnscope.assembly.turns import Turns, hold_id_of, turn_id
 from turnscope.model import Event, Stuck
 from turnscope.semconv import Direction, Role, StuckCause, TransferState
 
@@ -53,6 +54,32 @@ class Standstill:
                 self._mark(turn, emitter, request_id, idle)
                 found.append(turn)
         return found
+
+    def left_open(self, turn: TurnState) -> str | None:
+        """The stage of a turn that P has done its part of and nobody tells the end of, though D's hook would: D read,
+        and had not answered when it was last heard of, or was gone; or D did not read, and P gave its blocks up, or
+        holds them still."""
+        leg = turn.prefill
+        if leg is None or leg.request.finish_reason not in FINISHED:
+            return None
+        if turn.decode_request_id is not None:
+            return "decode" if self._never_answers(turn, turn.decode_engine_id or "", turn.decode_request_id) else None
+        lease = self._lease(leg)
+        read = lease is None or (lease.complete and not any(report.expired for report in lease.reports.values()))
+        return "handoff" if not read and self._decode_is_seen() else None
+
+    def _never_answers(self, turn: TurnState, engine_id: str, request_id: str) -> bool:
+        if any(e.engine_id == engine_id and request_id in e.open for e in self._state.emitters.values()):
+            return True
+        taken = max((read.wall_ns for read in turn.reads if read.transfer.request_id == request_id), default=None)
+        return taken is not None and self._engines.lost(engine_id, None, taken) is not None
+
+    def _lease(self, leg: Leg) -> HoldState | None:
+        key = hold_id_of(leg.engine_id, leg.request.request_id)
+        return self._state.holds.get(key) or self._state.old_holds.get(key)
+
+    def _decode_is_seen(self) -> bool:
+        return any(engine.engine.role in (Role.DECODE, Role.BOTH) for engine in self._engines.present())
 
     def _goes_on(self, request_id: str, idle: Idle) -> bool:
         turn = self._state.turns.get(idle.turn_id)

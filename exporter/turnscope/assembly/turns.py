@@ -20,6 +20,10 @@ NO_DECODE: Final = ("error", "abort")
 """Finish reasons of a P leg after which no D leg comes."""
 
 
+MAX_READS: Final = 2048
+"""Of one turn remembered, the first that come: sixteen ranks, each in pieces, for many samples. Counters have all."""
+
+
 @lru_cache(maxsize=16_384)
 def turn_id(engine_id: str, request_id: str) -> str:
     """Of the turn whose P leg is (engine, request)."""
@@ -203,7 +207,8 @@ class Turns:
                     turn.hold_use = use
                 self._prefill_is(turn, engine_id, use.request_id)
             case Transfer() as transfer:
-                insort(turn.reads, read_of(event, transfer), key=_by_end)
+                if len(turn.reads) < MAX_READS:
+                    insort(turn.reads, read_of(event, transfer), key=_by_end)
                 if transfer.direction is not Direction.HANDOFF:
                     self._prefill_is(turn, engine_id, transfer.request_id)
                 else:

@@ -9,6 +9,7 @@ from turnscope.semconv import SpanKind
 SIGNALS = ("logs", "traces")
 REFUSALS = ("invalid", "too_large", "unsupported", "unavailable")
 SPAN_REJECTIONS = ("bad_id", "bad_time", "unreadable")
+MISDIRECTED = GRPC, TLS, PATH = "grpc", "tls", "path"
 TRACE_DROPS = ("queue_full", "refused", "stopping")
 
 _WRITE_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -55,6 +56,15 @@ EXPORTER = (
         unit="requests",
         help="Export requests refused whole. unavailable: the sender tries again; the others are lost.",
         labels=(Label("signal", SIGNALS), Label("reason", REFUSALS)),
+    ),
+    Metric(
+        name="turnscope_exporter_misdirected_total",
+        kind=Kind.COUNTER,
+        unit="connections",
+        help="What came to the port for OTLP over HTTP and is none: connections that speak gRPC or TLS, and posts to "
+        "another path. Nothing of it is taken in; turnscope doctor says what its senders have to set.",
+        labels=(Label("what", MISDIRECTED),),
+        diagnostic=True,
     ),
     Metric(
         name="turnscope_exporter_spans_received_total",

@@ -29,8 +29,8 @@ class Label(msgspec.Struct, frozen=True):
 
     name: str
     values: tuple[str, ...] | None = None
-    """Its closed vocabulary; None for ``engine`` (names bounded by the engine registry), ``node`` and its ``counter``
-    (bounded by assembly) and free text of ``info``."""
+    """Its closed vocabulary; None for ``engine`` and ``holder`` (names bounded by the engine registry), ``node`` and
+    its ``counter`` (bounded by assembly) and free text of ``info``."""
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):

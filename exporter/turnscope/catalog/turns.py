@@ -9,6 +9,7 @@ from turnscope.catalog.labels import (
     DURATION_SECONDS,
     ENGINE,
     FINISH_REASONS,
+    PAIR_STATES,
     PART_SECONDS,
     PATH,
     PREFILL_SECONDS,
@@ -19,6 +20,7 @@ from turnscope.catalog.labels import (
     SECONDS,
     TRANSFER_SECONDS,
     TTFT_PARTS,
+    TURN_DIRECTION,
     WORTH,
     YES_NO,
 )
@@ -234,8 +236,9 @@ TURNS = (
         kind=Kind.COUNTER,
         unit="reads",
         help="The same reads by reader (engine) and holder, counted with their turn: tells a pair of engines that "
-        "cannot reach each other from an engine that is in trouble itself.",
-        labels=(ENGINE, Label("holder"), Label("state", tuple(TransferState))),
+        "cannot reach each other from an engine that is in trouble itself. Of holders beyond the first 12 of a reader "
+        "holder is other.",
+        labels=(ENGINE, Label("holder"), Label("state", PAIR_STATES)),
         owner="turn shard",
         sparse=True,
     ),
@@ -266,7 +269,7 @@ TURNS = (
         unit="transfers",
         help="Logical transfers of finalised turns, all ranks' reads together, by whether all of the reader's ranks "
         "were seen. engine: the reader, or none.",
-        labels=(ENGINE, DIRECTION, Label("ranks", RANKS)),
+        labels=(ENGINE, TURN_DIRECTION, Label("ranks", RANKS)),
         owner="turn shard",
         needs_transfers=True,
     ),
@@ -276,7 +279,7 @@ TURNS = (
         unit="bytes",
         help="KV that finalised turns had moved, each part once; on the wire it is more where several ranks read the "
         "same (MLA). Absent while it is not known which do.",
-        labels=(ENGINE, DIRECTION),
+        labels=(ENGINE, TURN_DIRECTION),
         owner="turn shard",
         needs_transfers=True,
     ),
@@ -285,7 +288,7 @@ TURNS = (
         kind=Kind.HISTOGRAM,
         unit="seconds",
         help="Duration of a turn's transfer, from its first rank's begin to its last one's end.",
-        labels=(ENGINE, DIRECTION),
+        labels=(ENGINE, TURN_DIRECTION),
         buckets=TRANSFER_SECONDS,
         owner="turn shard",
         needs_transfers=True,

@@ -19,15 +19,23 @@ _URL: Final = re.compile(r"https?://[\w.\-~:/?#\[\]@!$&*+,;=%]+")
 
 def assets(
     to: Annotated[str, typer.Argument(metavar="DIR", help="Where to write them; it is made if it is not there.")],
-    runbooks: Annotated[
+    explorer: Annotated[
         str,
         typer.Option(
             metavar="URL",
-            help="Where alerts and panels say that runbooks are: the address up to the file's name, such as "
-            "https://wiki.example/runbooks/ for what you serve of DIR/alerts/runbooks. By default the page of "
-            "'turnscope explore' that shows them.",
+            help="Where your people reach 'turnscope explore': runbooks, dashboards and, unless you say --runbooks, "
+            "alerts link there.",
         ),
-    ] = shipped.RUNBOOKS,
+    ] = shipped.EXPLORER,
+    runbooks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where alerts and panels say that runbooks are: the address up to the file's name, such as "
+            "https://wiki.example/runbooks/ for what you serve of DIR/alerts/runbooks. By default the page of the "
+            "explorer that shows them.",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Also where a file of another content is in the way.")
     ] = False,
@@ -37,9 +45,14 @@ def assets(
 
     Begin with deploy/README.md there. Nothing that you have changed is overwritten unless you say so.
     """
-    address = _address(runbooks)
+    of_explorer = _address("--explorer", explorer, "https://explorer.example").rstrip("/")
+    of_runbooks = (
+        None if runbooks is None else _folder(_address("--runbooks", runbooks, "https://wiki.example/runbooks/"))
+    )
     folder = Path(arguments.text("DIR", to)).expanduser()
-    found = {name: text.replace(shipped.RUNBOOKS, address) for name, text in shipped.files()}
+    found = {
+        name: shipped.addressed(text, explorer=of_explorer, runbooks=of_runbooks) for name, text in shipped.files()
+    }
     in_the_way = [] if overwrite else [name for name, text in found.items() if _differs(folder / name, text)]
     if in_the_way:
         more = f" and {len(in_the_way) - 1} more" if len(in_the_way) > 1 else ""
@@ -55,10 +68,15 @@ def assets(
         typer.echo(f"{folder / top}: {plural(count, 'file')}")
 
 
-def _address(url: str) -> str:
-    """To which a file's name can be appended. Raises ``Sorry``."""
+def _address(option: str, url: str, example: str) -> str:
+    """The address as it is. Raises ``Sorry``."""
     if not _URL.fullmatch(url):
-        raise Sorry(f"--runbooks: {shown(url)} is no address: write it like https://wiki.example/runbooks/")
+        raise Sorry(f"{option}: {shown(url)} is no address: write it like {example}")
+    return url
+
+
+def _folder(url: str) -> str:
+    """To which a file's name can be appended."""
     return url if url.endswith(("/", "=")) else f"{url}/"
 
 

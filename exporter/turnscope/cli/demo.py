@@ -21,6 +21,7 @@ from pydantic_settings import SettingsConfigDict
 from rich.console import Console
 from rich.panel import Panel
 
+from turnscope import shipped
 from turnscope.cli import arguments, demo_check, explore, replay, typed
 from turnscope.cli.errors import Sorry
 from turnscope.cli.ports import first_free
@@ -29,10 +30,10 @@ from turnscope.cli.sidecar import Sidecar
 from turnscope.cli.trace_counter import TraceCounter
 from turnscope.config import Settings
 from turnscope.model import plural
+from turnscope.shipped import DEMO_VARIABLE, STORE_VARIABLE
 from turnscope.store import summing
 from turnscope.store.session_queries import SummaryFilter
 
-RECORDINGS: Final = Path("recordings")
 ABOUT: Final = (
     "They were recorded from real engines with a small model, and replayed: not yours, and no picture of a large model."
 )
@@ -142,7 +143,7 @@ def explorer(store: str, folder: Path) -> Iterator[str]:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**os.environ, explore.STORE_VARIABLE: store, explore.DEMO_VARIABLE: ABOUT},
+            env={**os.environ, STORE_VARIABLE: store, DEMO_VARIABLE: ABOUT},
         )
     address = f"http://127.0.0.1:{port}"
     try:
@@ -192,13 +193,7 @@ def _a_session(store: str) -> list[str]:
 def _find(recordings: list[str] | None) -> list[Path]:
     if recordings:
         return [arguments.file("FILE", recording) for recording in recordings]
-    found = sorted([*RECORDINGS.glob("*.jsonl"), *RECORDINGS.glob("*.jsonl.gz")])
-    if not found:
-        raise Sorry(
-            f"no recording in {RECORDINGS.resolve()}: run this in turnscope's source tree, or name a recording "
-            "(turnscope demo FILE)"
-        )
-    return found
+    return shipped.recordings()
 
 
 def _stop(*_: object) -> None:
@@ -207,7 +202,8 @@ def _stop(*_: object) -> None:
 
 def demo(
     recordings: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Recordings to show instead of those in recordings/.")
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Recordings to show instead of the one that comes with turnscope."),
     ] = None,
     check: Annotated[
         bool,

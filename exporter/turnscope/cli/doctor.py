@@ -100,7 +100,8 @@ def show(status: SystemStatus, found: list[Finding], console: Console) -> None:
         f"Heard: {plural(len(status.assembly.engines), 'engine')} in "
         f"{plural(len(heard) - proxies, 'process', 'processes')}, "
         f"{plural(proxies, 'proxy process', 'proxy processes')}, "
-        f"{plural(status.assembly.attempts, 'client request')}.",
+        f"{plural(status.assembly.attempts, 'client request')}, "
+        f"{plural(status.exporter.spans, 'span')} of agents.",
         highlight=False,
     )
     _show_engines(status.assembly.engines, console)

@@ -19,19 +19,10 @@ from turnscope.cli.errors import Sorry
 from turnscope.cli.options import load
 from turnscope.cli.ports import cannot_listen
 from turnscope.model import INSTALL_ALL, shown
+from turnscope.shipped import LABELS_VARIABLE, LINKS_VARIABLE, STORE_VARIABLE, TRACE_LINK_VARIABLE
 from turnscope.store import StoreError, StoreReader
 
 HOST = "127.0.0.1"
-STORE_VARIABLE = "TURNSCOPE_EXPLORE_STORE"
-"""How the app is told which store to show."""
-TRACE_LINK_VARIABLE = "TURNSCOPE_EXPLORE_TRACE_LINK"
-"""How the app is told where a turn's trace is to be seen."""
-DEMO_VARIABLE = "TURNSCOPE_EXPLORE_DEMO"
-"""How the app is told that its data are a demonstration's: what they are, in a sentence."""
-
-LABELS_VARIABLE = "TURNSCOPE_EXPLORE_SESSION_LABELS"
-LINKS_VARIABLE = "TURNSCOPE_EXPLORE_SESSION_LINKS"
-"""How the app is told what applications have opted in to: JSON objects of templates by application."""
 _SESSION = "{session}"
 
 
@@ -181,6 +172,8 @@ def command(port: int, origins: Sequence[str] = ()) -> list[str]:
         "browser.serverAddress": HOST,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "type",
+        # No page draws by naming a value: it need not be parsed for such when somebody visits it.
+        "runner.magicEnabled": "false",
         "logger.hideWelcomeMessage": "true",
         "theme.light.primaryColor": "#097468",
         "theme.dark.primaryColor": "#1fb5a3",

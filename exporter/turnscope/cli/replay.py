@@ -28,6 +28,11 @@ from turnscope.model import plural
 _TIMEOUT_S: Final = 10.0
 _PATIENCE_S: Final = 30.0
 """How long an unavailable sidecar is asked again."""
+_HOPELESS: Final = {
+    "Connection refused": "nothing listens at {to}: start 'turnscope serve' there, or name its address with --to",
+    "Failed parsing HTTP/2": "what listens at {to} speaks no gRPC: name the sidecar's --otlp-grpc with --to",
+}
+"""Parts of gRPC's words for what will not be another time, and ours."""
 _EMITTER_ID: Final = "turnscope.emitter.id"
 _REPLAYED: Final = "turnscope.emitter.replayed"
 
@@ -141,13 +146,14 @@ def _export(take: Any, request: Request, to: str) -> Any:
             return take(request, timeout=_TIMEOUT_S)
         except grpc.RpcError as error:
             code, why = error.code(), error.details()
-            refused = "Connection refused" in (why or "")
-            if code is grpc.StatusCode.UNAVAILABLE and not refused and time.monotonic() < deadline:
+        if code is grpc.StatusCode.UNAVAILABLE:
+            for theirs, ours in _HOPELESS.items():
+                if theirs in (why or ""):
+                    raise Sorry(ours.format(to=to))
+            if time.monotonic() < deadline:
                 time.sleep(pause)
                 pause = min(2 * pause, 5.0)
                 continue
-        if code is grpc.StatusCode.UNAVAILABLE and refused:
-            raise Sorry(f"nothing listens at {to}: start 'turnscope serve' there, or name its address with --to")
         raise Sorry(
             f"{to} does not take the recording ({code.name}: {why}): is that the OTLP port (gRPC) of a turnscope "
             "sidecar?"

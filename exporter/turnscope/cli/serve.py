@@ -7,6 +7,8 @@ import signal
 import threading
 from typing import Final
 
+import pyarrow as pa
+
 from turnscope.cli.options import from_settings
 from turnscope.cli.sidecar import Sidecar
 from turnscope.config import Settings
@@ -25,13 +27,15 @@ def _serve(settings: Settings) -> None:
     stopped and started at any time.
     """
     logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S%z"
     )
     for noisy in ("httpx", "httpcore", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     told_to_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told_to_stop.set())
+    # Arrow's own pool keeps what a flush took; the system's gives it back, and what the interpreter has freed with it.
+    pa.set_memory_pool(pa.system_memory_pool())
     sidecar = Sidecar(settings)
     sidecar.start()
     _LOG.info(

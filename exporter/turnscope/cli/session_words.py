@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnscope.measures import ceiling_sentence
-from turnscope.model import Ceiling, Figures, SessionSummary, plural
+from turnscope.model import SECOND_NS, Ceiling, Figures, SessionSummary, plural
 from turnscope.semconv import Part
 from turnscope.store import summing
 
@@ -48,7 +48,6 @@ INPUT: Final = {
 OUTCOMES: Final = {"completed": "green", "failed": "bold red", "abandoned": "yellow", "unknown": "bright_black"}
 WIDE: Final = 110
 """Columns from which on a window has room for everything."""
-_S: Final = 1_000_000_000
 
 
 def duration(ns: int | None) -> str:
@@ -64,8 +63,8 @@ def duration(ns: int | None) -> str:
     if ns < 999_500_000:
         return f"{ns / 1_000_000:.0f} ms"
     if ns < 59_995_000_000:
-        return f"{ns / _S:.2f} s" if ns < 9_995_000_000 else f"{ns / _S:.1f} s"
-    seconds = round(ns / _S)
+        return f"{ns / SECOND_NS:.2f} s" if ns < 9_995_000_000 else f"{ns / SECOND_NS:.1f} s"
+    seconds = round(ns / SECOND_NS)
     if seconds < 3600:
         return f"{seconds // 60} min {seconds % 60} s"
     minutes = round(seconds / 60)
@@ -85,7 +84,7 @@ def share(part: int | None, whole: int) -> str:
 def moment(ns: int) -> str:
     """UTC, to the second."""
     try:
-        return dt.datetime.fromtimestamp(ns // _S, tz=dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return dt.datetime.fromtimestamp(ns // SECOND_NS, tz=dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return "-"
 

@@ -179,6 +179,9 @@ def sessions(
         str | None, typer.Option(metavar="TEXT", help="Only sessions of applications whose name contains it.")
     ] = None,
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only sessions with this agent.")] = None,
+    deployment: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only sessions of this deployment: prod.")
+    ] = None,
     outcome: Annotated[
         Outcome | None, typer.Option(metavar="|".join(Outcome), help="Only sessions with a task that ended so.")
     ] = None,
@@ -280,6 +283,7 @@ def sessions(
         model=None if model is None else arguments.text("--model", model),
         application=None if application is None else arguments.text("--application", application),
         agent=None if agent is None else arguments.text("--agent", agent),
+        deployment=None if deployment is None else arguments.text("--deployment", deployment),
         outcome=None if outcome is None else outcome.value,
         part=part,
         share=least,

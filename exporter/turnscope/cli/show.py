@@ -18,6 +18,7 @@ from turnscope.cli.session_store import StoreOption, found_id, opened
 from turnscope.cli.session_words import OUTCOMES, PARTS, duration, share
 from turnscope.cli.terminal import Terminal
 from turnscope.measures.forest import newest
+from turnscope.measures.reuse import reused_tokens
 from turnscope.measures.sessions import Session, summarise
 from turnscope.model import AgentSpan, SessionSummary, Task, Turn, plural, shown
 from turnscope.semconv import Part, Reason, Status
@@ -81,6 +82,7 @@ def _head(one: SessionSummary) -> str:
         f"model {session_words.names(one.models)}" if one.models else "",
         f"application {session_words.names(one.applications)}" if one.applications else "",
         f"agents {session_words.names(one.agents)}" if one.agents else "",
+        f"in {session_words.names(one.deployments)}" if one.deployments else "",
         f"started by {one.parent_session_id}" if one.parent_session_id else "",
     ]
     return ", ".join(filter(None, facts))
@@ -173,7 +175,7 @@ def _turns(turns: list[Turn], wide: bool) -> Table:
             duration(turn.ttft_ns),
             *([duration(turn.duration_ns)] if wide else []),
             _tokens(turn.prompt_tokens),
-            _tokens(_reused(turn)),
+            _tokens(reused_tokens(turn)),
             _tokens(turn.recomputed_tokens),
             turn.path.replace("_", " "),
             turn.reason.replace("_", " "),
@@ -190,11 +192,6 @@ def _reasons(turns: list[Turn]) -> list[str]:
         if says:
             out.append(f"{reason.replace('_', ' ')}: {' Or: '.join(says)}")
     return ["", *out] if out else []
-
-
-def _reused(turn: Turn) -> int | None:
-    known = (turn.local_hit_tokens, turn.fetched_tokens, turn.external_tokens)
-    return None if None in known else sum(value or 0 for value in known)
 
 
 def _tokens(count: int | None) -> str:

@@ -14,8 +14,9 @@ import msgspec
 from turnscope.assembly import Assembler, AssemblySettings
 from turnscope.assembly.settings import SECOND
 from turnscope.catalog import METRICS
+from turnscope.catalog.exporter import MISDIRECTED
 from turnscope.cli.errors import Sorry
-from turnscope.cli.ports import cannot_listen
+from turnscope.cli.ports import cannot_listen, check_listening
 from turnscope.config import Settings, split_address, split_pairs
 from turnscope.decode import jsonlines, otlp_json
 from turnscope.journal import checkpoint as checkpoints
@@ -37,6 +38,7 @@ from turnscope.receivers.digest_key import BadKey, load_or_make
 from turnscope.receivers.engine_metrics import EngineMetrics
 from turnscope.receivers.fabric import Collector
 from turnscope.receivers.intake import LogsIntake, SpansIntake
+from turnscope.receivers.misdirected import Misdirected
 from turnscope.receivers.otlp_grpc import OtlpGrpc
 from turnscope.store import StoreError, SummarisingWriter
 from turnscope.store.manifest import valid_writer
@@ -88,6 +90,7 @@ class Sidecar:
         self._logs = LogsIntake(self._accept, self.metrics.add, max_bytes=limit, accept_evaluations=self._accept_spans)
         pass_on = self._passing_on.add if self._passing_on is not None else None
         self._spans = SpansIntake(self._accept_spans, self.metrics.add, max_bytes=limit, pass_on=pass_on)
+        check_listening(settings.otlp_grpc, "--otlp-grpc")
         try:
             self._otlp = OtlpGrpc(self._logs, self._spans, settings.otlp_grpc, max_bytes=limit)
         except OSError:
@@ -253,7 +256,11 @@ class Sidecar:
             )
         )
         self._otlp.start()
-        self._otlp_http.start(otlp_http.app(self._logs, self._spans, max_bytes=self._settings.max_message_bytes))
+        misdirected = Misdirected(self.metrics.add)
+        self._otlp_http.start(
+            otlp_http.app(self._logs, self._spans, max_bytes=self._settings.max_message_bytes, misdirected=misdirected),
+            misdirected.protocol(),
+        )
         if self._collector is not None:
             self._collector.start()
         self._engines.start()
@@ -283,6 +290,11 @@ class Sidecar:
                 rejected_spans=int(self.metrics.total("turnscope_exporter_spans_rejected_total")),
                 too_large_requests=int(self.metrics.total("turnscope_exporter_requests_refused_total", "too_large")),
                 max_message_bytes=self._settings.max_message_bytes,
+                misdirected={
+                    what: n
+                    for what in MISDIRECTED
+                    if (n := int(self.metrics.total("turnscope_exporter_misdirected_total", what)))
+                },
                 passing_on_error=self._passing_on.trouble if self._passing_on else None,
                 passing_on_endpoint=self._settings.export_spans,
                 replaying=self._pipeline.replaying,
@@ -299,9 +311,10 @@ class Sidecar:
         )
 
     def _troubles(self) -> list[str]:
-        traces = self._traces.trouble if self._traces else None
-        passing_on = self._passing_on.trouble if self._passing_on else None
-        found = (self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble, traces, passing_on)
+        found = [self._pipeline.failure, self._journal.trouble, self._damage(), self._rows.trouble]
+        for what, sending in (("turn traces are", self._traces), ("spans are", self._passing_on)):
+            if sending is not None and sending.trouble:
+                found.append(f"{what} not taken: {sending.trouble}")
         return [trouble for trouble in found if trouble] + self._engines.troubles
 
     def _damage(self) -> str | None:

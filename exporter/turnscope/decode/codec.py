@@ -220,10 +220,13 @@ def _read_struct(attributes: Iterable[KeyValue], index: dict[str, tuple[Field, s
         if found is None:
             continue
         field, part = found
+        kind = field.kind if part is None else HANDLE_KINDS[part]
+        got = _read(item.value, kind, item.key)
+        if kind == "int" and got < 0 and not field.signed:
+            continue
         if part is not None:
-            values.setdefault(field.name, {})[part] = _read(item.value, HANDLE_KINDS[part], item.key)
+            values.setdefault(field.name, {})[part] = got
         else:
-            got = _read(item.value, field.kind, item.key)
             if field.convert is not None:
                 try:
                     got = field.convert(got)

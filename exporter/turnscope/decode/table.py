@@ -15,7 +15,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from turnscope import semconv
-from turnscope.model import BODIES, Body, Emitter, Engine, Handle
+from turnscope.model import BODIES, Body, Emitter, Engine, Handle, HoldUse, Request
 
 _RENAMED: Final = {
     "session_id": semconv.CONVERSATION_ID,
@@ -24,6 +24,12 @@ _RENAMED: Final = {
     "output_tokens": semconv.OUTPUT_TOKENS,
     "model": semconv.REQUEST_MODEL,
 }
+_SPLIT: Final = ("input_tokens", "local_hit_tokens", "external_tokens")
+_AS_REPORTED: Final[dict[type[Any], tuple[str, ...]]] = {
+    Request: (*_SPLIT, "computed_tokens", "output_tokens"),
+    HoldUse: _SPLIT,
+}
+"""What engines say of a prompt, word for word: where it cannot be, that is a fact of its own."""
 SEQ: Final = "turnscope.seq"
 MONO: Final = "turnscope.mono_ns"
 
@@ -37,6 +43,8 @@ class Field(msgspec.Struct):
     """``str, int, float, bool, bytes, strs, ints`` or ``handle``."""
     default: Any
     convert: Callable[[Any], Any] | None = None
+    signed: bool = False
+    """It may be below zero. Of anything else, what is counts as not measured."""
 
 
 def _plain(hint: Any) -> Any:
@@ -65,7 +73,8 @@ def _fields(struct: type[msgspec.Struct], prefix: str, *, rename: bool = True) -
         default = info.default if info.default is not msgspec.NODEFAULT else None
         if info.default_factory is not msgspec.NODEFAULT:
             default = info.default_factory()
-        found.append(Field(info.name, key, kind, default, convert))
+        signed = info.name in _AS_REPORTED.get(struct, ()) or info.name.endswith("_mono_ns")
+        found.append(Field(info.name, key, kind, default, convert, signed))
     return found
 
 

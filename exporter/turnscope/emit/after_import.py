@@ -38,16 +38,22 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self.wanted.pop(fullname))
+            spec.loader = _Loader(spec.loader, self.wanted)
         return spec
 
 
 class _Loader(importlib.abc.Loader):
-    """The usual loader and the last step; everything else it has stays reachable."""
+    """The usual loader and the last step; everything else it has stays reachable.
 
-    def __init__(self, loader: Any, then: Then) -> None:
+    The module stays wanted until it has been loaded: many only ask whether it could be, and an import can fail.
+    """
+
+    def __init__(self, loader: Any, wanted: dict[str, Then]) -> None:
         self._loader = loader
-        self._then = then
+        self._wanted = wanted
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         created: ModuleType | None = self._loader.create_module(spec)
@@ -58,4 +64,6 @@ class _Loader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        self._then(module)
+        then = self._wanted.pop(module.__name__, None)
+        if then is not None:
+            then(module)

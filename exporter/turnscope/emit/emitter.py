@@ -18,7 +18,7 @@ from turnscope.emit.ring import Rings
 from turnscope.emit.sender import Outcome, Sender
 from turnscope.emit.settings import Settings
 from turnscope.emit.watch import Job, Watch
-from turnscope.model import EngineState, Event, Heartbeat
+from turnscope.model import EngineState, Event, Heartbeat, shown
 
 BATCH: Final = 64
 """Events, and fewer where they are long."""
@@ -66,6 +66,8 @@ class Emitter:
         self._unbuilt = 0
         self._errors = 0
         self._said_broken: set[Guard] = set()
+        self._said_unseen = False
+        self._said_refused: set[str] = set()
         self._off = False
         self._heartbeat_ns = 0
         self._retry_ns = 0
@@ -141,7 +143,7 @@ class Emitter:
                 self._rings["engine"].pusher(watch.state)(body)
 
     def _follow_off_file(self) -> None:
-        off = self._settings.off_file is not None and Path(self._settings.off_file).exists()
+        off = self._off_file_is_there()
         if off != self._off:
             self._log.warning(
                 "turnscope: switched %s at run time by %s", "off" if off else "on", self._settings.off_file
@@ -156,10 +158,30 @@ class Emitter:
             if off:
                 watch.forget()
 
+    def _off_file_is_there(self) -> bool:
+        """One that cannot be looked for is not; that is said once."""
+        if self._settings.off_file is None:
+            return False
+        try:
+            Path(self._settings.off_file).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            if not self._said_unseen:
+                self._said_unseen = True
+                self._log.warning(
+                    "turnscope: TURNSCOPE_OFF_FILE=%s cannot be looked for (%s) and switches nothing off: name one in "
+                    "a folder that this process may read", shown(self._settings.off_file), error.strerror,
+                )  # fmt: skip
+            return False
+        return True
+
     def _say_broken(self) -> None:
-        for guard in self._guards():
+        for watch in list(self._watches):
+            guard = watch.guard
             if guard.broken and guard not in self._said_broken:
                 self._said_broken.add(guard)
+                watch.forget()
                 text = f"{guard.name}: switched off after {guard.errors} errors, the last a {guard.last_error}"
                 self._log.warning("turnscope: %s; what it watched is not affected", text)
                 self._state("switched_off", text, guard)
@@ -253,8 +275,18 @@ class Emitter:
                 self.sent += batch.events
             else:
                 self.outbox.drop_first()
-                self._log.warning("turnscope: %s refused %d events (%s)", self._settings.endpoint, batch.events, why)
+                self._say_refused(batch.events, why)
         return True
+
+    def _say_refused(self, events: int, why: str) -> None:
+        """Once for each status: what is wrong with an endpoint is wrong with every batch."""
+        status = why.partition(":")[0]
+        if status not in self._said_refused:
+            self._said_refused.add(status)
+            self._log.warning(
+                "turnscope: %s refused %d events (%s); they are lost, and others like them are counted in silence",
+                self._settings.endpoint, events, why,
+            )  # fmt: skip
 
 
 def _event(watch: Watch, seq: int, mono_ns: int, offset: int, body: Any) -> Event:

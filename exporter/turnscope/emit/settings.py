@@ -17,6 +17,9 @@ DIGESTS: Final = "TURNSCOPE_DIGESTS"
 DIGEST_KEY: Final = "TURNSCOPE_DIGEST_KEY"
 VARIABLES: Final = (ENDPOINT, OFF_FILE, ENGINE_NAME, GENERATION, HEARTBEAT, DIGESTS, DIGEST_KEY)
 
+_TEXTS: Final = tuple(name for name in VARIABLES if name != OFF_FILE)
+"""Those whose value is sent or said; a path may be any bytes."""
+
 SHORTEST_KEY: Final = 16
 """Characters of a key that is not guessed at once."""
 _SWITCH: Final = {"": True, "on": True, "off": False}
@@ -77,11 +80,23 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(f"{host}:{port}", _TLS[scheme.lower() if separator else ""])
 
 
+def _is_text(value: str) -> bool:
+    """Python keeps bytes of the environment that are no UTF-8 as halves of characters, which nothing can encode."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read(environment: Mapping[str, str]) -> Settings | None:
     """The settings, or None when no endpoint is set: then the hook does not exist. SettingsError when one is wrong."""
     text = environment.get(ENDPOINT, "").strip()
     if not text:
         return None
+    for name in _TEXTS:
+        if not _is_text(environment.get(name, "")):
+            raise SettingsError(f"{name} is no text in UTF-8: give it another value")
     try:
         heartbeat_s = float(environment.get(HEARTBEAT) or 5.0)
     except ValueError:

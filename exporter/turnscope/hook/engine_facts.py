@@ -6,13 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from turnscope.model import Engine
+from turnscope.model import SECOND_NS, Engine
 from turnscope.semconv import Role
 
 _ROLES: Final = {"kv_producer": Role.PREFILL, "kv_consumer": Role.DECODE, "kv_both": Role.BOTH}
 _DEFAULTS: Final = {"kv_recompute_threshold": 64, "decoder_kv_blocks_ttl": 480, "kv_lease_duration": 30}
 """vLLM's own, where its connector has the setting and the user left it out."""
-_SECOND: Final = 1_000_000_000
 
 
 def engine_facts(
@@ -202,4 +201,4 @@ def _int(value: Any) -> int | None:
 
 
 def _nanoseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds * _SECOND)
+    return None if seconds is None else int(seconds * SECOND_NS)

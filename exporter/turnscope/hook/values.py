@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from turnscope.model import Handle
 
-_LIMIT: Final = 2**63 - 1
+_LIMIT: Final = 2**60
+"""What the codec reads back as a count; as times in nanoseconds it is 36 years."""
 
 
 def count(value: Any) -> int | None:
     """An integer as the engine reported it, negative ones too; None for None, NaN and what is no number."""
     if type(value) is int:
-        return value if -_LIMIT <= value <= _LIMIT else None
+        return value if -_LIMIT < value < _LIMIT else None
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -14,7 +14,7 @@ from turnscope.journal import frames, segments
 from turnscope.journal.segments import Position
 
 _LOG: Final = logging.getLogger(__name__)
-_HEADER: Final = b"TSCKPT1\n"
+_HEADER: Final = b"TSCKPT2\n"
 KEPT: Final = 2
 """The newest may turn out unreadable (another version wrote it): the one before is the second chance."""
 
@@ -37,10 +37,11 @@ def save(folder: Path, checkpoint: Checkpoint) -> Position:
     at = checkpoint.position
     path = folder / f"{at.segment:012d}-{at.offset:012d}.checkpoint"
     temporary = path.with_suffix(".tmp")
-    payload = msgspec.msgpack.encode(checkpoint)
+    # A frame each: the state may be tens of megabytes, and one frame for both would be a copy of it.
+    place = msgspec.msgpack.encode((at, checkpoint.now_ns))
     try:
         with temporary.open("wb") as file:
-            file.writelines((_HEADER, frames.head(payload), payload))
+            file.writelines((_HEADER, frames.frame(place), frames.head(checkpoint.state), checkpoint.state))
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
@@ -65,10 +66,11 @@ def load(folder: Path) -> Iterator[Checkpoint]:
 def _read(path: Path) -> Checkpoint | None:
     data = path.read_bytes()
     try:
-        payload = frames.single(data, len(_HEADER)) if data.startswith(_HEADER) else None
-        if payload is None:
+        found = frames.payloads(data, len(_HEADER)) if data.startswith(_HEADER) else None
+        if found is None or len(found) != 2:
             raise ValueError("cut off or damaged")
-        return msgspec.msgpack.decode(payload, type=Checkpoint)
+        at, now_ns = msgspec.msgpack.decode(found[0], type=tuple[Position, int])
+        return Checkpoint(position=at, now_ns=now_ns, state=found[1])
     except (ValueError, msgspec.MsgspecError) as error:
         _LOG.warning("%s cannot be used (%s): replaying more of the journal instead", path, error)
         return None

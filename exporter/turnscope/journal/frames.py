@@ -30,13 +30,20 @@ def frame(payload: bytes) -> bytes:
     return head(payload) + payload
 
 
-def single(data: bytes, at: int) -> bytes | None:
-    """The payload of the one frame that fills ``data`` from ``at``; None when it is cut off or damaged."""
-    if len(data) < at + _FRAME.size:
-        return None
-    length, crc = _FRAME.unpack_from(data, at)
-    payload = data[at + _FRAME.size :]
-    return payload if len(payload) == length and zlib.crc32(payload) == crc else None
+def payloads(data: bytes, at: int) -> list[bytes] | None:
+    """Those of the frames that fill ``data`` from ``at``; None when one is cut off or damaged."""
+    found = []
+    while at < len(data):
+        if len(data) < at + _FRAME.size:
+            return None
+        length, crc = _FRAME.unpack_from(data, at)
+        at += _FRAME.size
+        payload = data[at : at + length]
+        if len(payload) != length or zlib.crc32(payload) != crc:
+            return None
+        found.append(payload)
+        at += length
+    return found
 
 
 def read(

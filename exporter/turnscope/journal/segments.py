@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,7 @@ class SegmentFile:
     """A new segment, open for writing. Every method may raise ``OSError``."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
         try:
             self.write(HEADER)
@@ -45,7 +47,7 @@ class SegmentFile:
             sync_folder(path.parent)
         except OSError:
             os.close(self._fd)
-            path.unlink()
+            path.unlink(missing_ok=True)
             raise
 
     def write(self, data: bytes) -> None:
@@ -55,8 +57,11 @@ class SegmentFile:
             view = view[os.write(self._fd, view) :]
 
     def sync(self) -> None:
-        """Return once everything written is on disk."""
+        """Return once everything written is on disk, where a next start will find it: a file that somebody removed, or
+        moved away with its folder, can still be written to."""
         os.fdatasync(self._fd)
+        if not os.path.samestat(self._path.stat(), os.fstat(self._fd)):
+            raise FileNotFoundError(errno.ENOENT, "another file is in its place")
 
     def truncate(self, length: int) -> None:
         """Cut the file off."""

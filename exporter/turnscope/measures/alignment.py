@@ -18,7 +18,8 @@ def clock_of(span: AgentSpan) -> str:
 
 def aligned(turns: Iterable[Turn], spans: Sequence[AgentSpan]) -> list[AgentSpan]:
     """The spans by the proxy's clock, those of clocks that fit as they are."""
-    by_id = {(span.trace_id, span.span_id): span for span in spans}
+    called = {(turn.caller_trace_id, turn.caller_span_id) for turn in turns}
+    by_id = {key: span for span in spans if (key := (span.trace_id, span.span_id)) in called}
     callers = ((by_id.get((turn.caller_trace_id or "", turn.caller_span_id or "")), turn) for turn in turns)
     moved = shifts((span, turn) for span, turn in callers if span is not None)
     return [_moved(span, moved.get(clock_of(span), 0)) for span in spans] if moved else list(spans)

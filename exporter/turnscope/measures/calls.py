@@ -5,20 +5,12 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from turnscope.model import AgentSpan, Turn
+from turnscope.model import TTFT_FIELDS, AgentSpan, Turn
 from turnscope.semconv import Detail, Evidence, Part
 
-_PARTS: Final = {
-    "ttft_proxy_ns": Detail.PROXY,
-    "ttft_queue_ns": Detail.QUEUE,
-    "ttft_fetch_ns": Detail.REVERSE_FETCH,
-    "ttft_prefill_ns": Detail.PREFILL,
-    "ttft_handoff_ns": Detail.HANDOFF,
-    "ttft_first_step_ns": Detail.FIRST_STEP,
-}
-"""In the order in which they mostly come; the proxy's part, which is on both sides of the prefill, comes first."""
-_DETAILS: Final = tuple(_PARTS.values())
-_measured: Final = attrgetter(*_PARTS)
+_MEASURED: Final = {field: detail for detail, field in TTFT_FIELDS.items() if detail is not Detail.UNATTRIBUTED}
+_DETAILS: Final = tuple(_MEASURED.values())
+_measured: Final = attrgetter(*_MEASURED)
 
 
 class Slice(NamedTuple):

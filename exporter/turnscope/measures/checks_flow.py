@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from turnscope.measures.checks_settings import DECLINE_MARGIN_NS
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import SESSION_ADVICE, SystemStatus, plural
+from turnscope.model import SECOND_NS, SESSION_ADVICE, SystemStatus, plural
 from turnscope.semconv import Reason, StuckCause
 
 TOLERATED: Final = 0.1
@@ -90,7 +91,7 @@ def given_too_late(status: SystemStatus) -> Iterator[Finding]:
         ttls = [
             e.engine.hold_ttl_ns for e in status.assembly.engines if e.engine.role != "prefill" and e.engine.hold_ttl_ns
         ]
-        limit = f" (here {min(ttls) / 1e9 - 5:g} s)" if ttls else ""
+        limit = f" (here {(min(ttls) - DECLINE_MARGIN_NS) / SECOND_NS:g} s)" if ttls else ""
         yield Finding(
             severity=Severity.ERROR,
             check="given_too_late",

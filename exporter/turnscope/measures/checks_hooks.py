@@ -39,13 +39,18 @@ def _live(status: SystemStatus) -> Iterator[EmitterStatus]:
 
 
 def no_engine(status: SystemStatus) -> Iterator[Finding]:
-    """No engine has ever said anything."""
+    """No engine has ever said anything. Where spans of agents are all that comes, that may be meant so: their models
+    may be somebody else's."""
     if not any(s.emitter.kind != "proxy" for s in status.assembly.emitters):
+        spans_alone = status.exporter.spans > 0 and not status.assembly.emitters
         yield Finding(
-            severity=Severity.ERROR,
+            severity=Severity.NOTE if spans_alone else Severity.ERROR,
             check="no_engine",
             where="engines",
-            what="No engine hook has been heard: nothing is known of prefill, decode, transfers or holds.",
+            what="Spans of agents come, and no hook of an engine or a proxy: of model calls nothing is known but what "
+            "the spans tell."
+            if spans_alone
+            else "No engine hook has been heard: nothing is known of prefill, decode, transfers or holds.",
             fix=_engine_lines(status),
         )
 

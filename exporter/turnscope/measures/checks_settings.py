@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from turnscope.catalog import SHARED_NAMES
 from turnscope.measures.finding import Finding, Severity
-from turnscope.model import EngineStatus, SystemStatus, plural
+from turnscope.model import SECOND_NS, EngineStatus, SystemStatus, plural
 from turnscope.semconv import Reason, Role
 
-DECLINE_MARGIN_NS: Final = 5_000_000_000
+DECLINE_MARGIN_NS: Final = 5 * SECOND_NS
 """P declines a read that would begin later than this before the hold's end."""
 ENOUGH: Final = 10
 """Turns before a share is judged."""
@@ -91,6 +92,25 @@ def bidirectional_off(status: SystemStatus) -> Iterator[Finding]:
                 "recomputes.",
                 fix=f"Start it with {_EXTRA}.",
             )
+
+
+def names_shared(status: SystemStatus) -> Iterator[Finding]:
+    """Engines that have no name of their own in the metrics."""
+    taken = {engine.name for engine in status.assembly.engines}
+    for name in sorted(taken & SHARED_NAMES):
+        given = [e.engine.name for e in status.assembly.engines if e.name == name]
+        twice = sorted({asked for asked in given if asked in taken})
+        yield Finding(
+            severity=Severity.WARNING,
+            check="names_shared",
+            where=name,
+            what=f"{plural(len(given), 'engine has', 'engines have')} no name of their own in the metrics: all of them "
+            f"are counted together as {name}.",
+            fix=f"{', '.join(twice)} is the name of another engine that runs: give each engine a TURNSCOPE_ENGINE_NAME "
+            "of its own, or none."
+            if twice
+            else "More engines are there than names: raise --max-engine-names.",
+        )
 
 
 def block_sizes_differ(status: SystemStatus) -> Iterator[Finding]:
@@ -178,13 +198,16 @@ def proxy_keeps_too_long(status: SystemStatus) -> Iterator[Finding]:
     kept = status.exporter.proxy_ttl_s
     for engine in _side(status, Role.DECODE):
         ttl = engine.engine.hold_ttl_ns
-        if kept is not None and ttl is not None and DECLINE_MARGIN_NS < ttl < kept * 1e9 + DECLINE_MARGIN_NS:
+        if kept is None or ttl is None:
+            continue
+        at_most_ns = ttl - DECLINE_MARGIN_NS
+        if 0 < at_most_ns < kept * SECOND_NS:
             yield Finding(
                 severity=Severity.WARNING,
                 check="proxy_keeps_too_long",
                 where=engine.name,
                 what=f"Blocks are held for {ttl / 1e9:g} s, and this sidecar takes it that the proxy gives a handle "
                 f"for up to {kept:g} s: P declines what comes within 5 s of the hold's end, or later.",
-                fix=f"Let the proxy keep handles for at most {ttl / 1e9 - 5:g} s; if it does, tell the sidecar with "
-                "--proxy-ttl-seconds.",
+                fix=f"Let the proxy keep handles for at most {at_most_ns / SECOND_NS:g} s; if it does, tell the "
+                "sidecar with --proxy-ttl-seconds.",
             )

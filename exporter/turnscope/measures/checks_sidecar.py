@@ -59,7 +59,8 @@ def traces_fail(status: SystemStatus) -> Iterator[Finding]:
             check="traces_fail",
             where=status.exporter.traces_endpoint or "trace backend",
             what=f"The last export of turn traces failed: {status.exporter.traces_error}.",
-            fix="Check the address and protocol of --export-otlp (OTLP over gRPC, usually port 4317).",
+            fix="Check the address and protocol of --export-otlp (OTLP over gRPC, usually port 4317; grpcs:// or "
+            "https:// where it wants TLS).",
         )
 
 
@@ -116,6 +117,42 @@ def requests_too_large(status: SystemStatus) -> Iterator[Finding]:
             fix="Let agents send fewer spans at once (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, 512 unless set) or no content, "
             "which is dropped here anyway; a collector between can split (send_batch_max_size). Or raise the limit.",
         )
+
+
+_MISDIRECTED: Final = {
+    "grpc": (
+        "connection",
+        "spoke gRPC",
+        "Send gRPC to {grpc}, or set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf; an exporter that the application makes "
+        "by itself has its protocol in its name, and the variable does nothing.",
+    ),
+    "tls": (
+        "connection",
+        "spoke TLS",
+        "Write http:// and not https:// in the endpoint, or put what ends TLS before it.",
+    ),
+    "path": (
+        "request",
+        "went to another path than /v1/traces and /v1/logs",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used as it is written: let it end with /v1/traces. To "
+        "OTEL_EXPORTER_OTLP_ENDPOINT SDKs add the path.",
+    ),
+}
+
+
+def misdirected(status: SystemStatus) -> Iterator[Finding]:
+    """Somebody sends to the port for OTLP over HTTP what it does not take, and rarely learns why."""
+    exporter = status.exporter
+    for what, (noun, came, fix) in _MISDIRECTED.items():
+        if number := exporter.misdirected.get(what, 0):
+            yield Finding(
+                severity=Severity.WARNING,
+                check="misdirected",
+                where=exporter.otlp_http_address,
+                what=f"{plural(number, noun)} {came} since the sidecar started: this port takes OTLP over HTTP, and "
+                "nothing of that was taken in.",
+                fix=fix.format(grpc=exporter.otlp_address),
+            )
 
 
 def not_scraped(status: SystemStatus) -> Iterator[Finding]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from turnscope.model import AssemblyStatus, ProcessRecord, Skew
-
-_NS = 1_000_000_000
+from turnscope.model import SECOND_NS, AssemblyStatus, ProcessRecord, Skew
 
 
 def processes(status: AssemblyStatus, now_ns: int) -> list[ProcessRecord]:
@@ -18,8 +16,8 @@ def processes(status: AssemblyStatus, now_ns: int) -> list[ProcessRecord]:
                 process_id=emitter.id,
                 revision=now_ns,
                 kind=emitter.kind,
-                started_ns=now_ns - round(heard.heard_s * _NS),
-                ended_ns=now_ns - round(heard.silent_s * _NS),
+                started_ns=now_ns - round(heard.heard_s * SECOND_NS),
+                ended_ns=now_ns - round(heard.silent_s * SECOND_NS),
                 host=emitter.host,
                 version=emitter.version,
                 engine=heard.engine,
@@ -34,7 +32,7 @@ def processes(status: AssemblyStatus, now_ns: int) -> list[ProcessRecord]:
                 missing=heard.missing,
                 dropped=heard.dropped,
                 errors=heard.errors,
-                clock_offset_ns=round(heard.clock_offset_s * _NS) if heard.clock_offset_s is not None else None,
+                clock_offset_ns=round(heard.clock_offset_s * SECOND_NS) if heard.clock_offset_s is not None else None,
                 skews=_skews(status, emitter.host),
             )
         )
@@ -46,5 +44,7 @@ def _skews(status: AssemblyStatus, host: str) -> list[Skew]:
     for pair in status.clocks:
         if host in (pair.host, pair.other) and pair.host != pair.other:
             other, sign = (pair.other, 1) if pair.host == host else (pair.host, -1)
-            found[other] = Skew(host=other, skew_ns=sign * round(pair.skew_s * _NS), error_ns=round(pair.error_s * _NS))
+            found[other] = Skew(
+                host=other, skew_ns=sign * round(pair.skew_s * SECOND_NS), error_ns=round(pair.error_s * SECOND_NS)
+            )
     return [found[other] for other in sorted(found)]

@@ -32,6 +32,7 @@ class Verdict(StrEnum):
     NOTHING_SEEN = "nothing_seen"
     ANSWERS_IN_DOUBT = "answers_in_doubt"
     NOT_ANSWERED = "not_answered"
+    TASKS_FAILED = "tasks_failed"
     NOTHING_TIMED = "nothing_timed"
     MOSTLY_UNKNOWN = "mostly_unknown"
     REUSE_WOULD_HELP = "reuse_would_help"
@@ -112,6 +113,7 @@ RULES: Final = (
     Rule(Verdict.NOTHING_SEEN, Kind.BLIND, lambda f: f.sessions == 0),
     Rule(Verdict.ANSWERS_IN_DOUBT, Kind.TROUBLE, lambda f: f.suspicious_turns > 0),
     Rule(Verdict.NOT_ANSWERED, Kind.TROUBLE, lambda f: f.failed_turns > 0),
+    Rule(Verdict.TASKS_FAILED, Kind.TROUBLE, lambda f: f.failed_tasks > 0),
     Rule(Verdict.NOTHING_TIMED, Kind.BLIND, lambda f: working_ns(f) <= 0),
     Rule(Verdict.MOSTLY_UNKNOWN, Kind.BLIND, lambda f: share(f.unknown_ns, f) >= DARK),
     Rule(Verdict.REUSE_WOULD_HELP, Kind.GAIN, lambda f: reuse(f) is Reuse.WOULD),

@@ -36,6 +36,7 @@ from turnscope.model.events import (
     Transfer,
 )
 from turnscope.model.facts import (
+    TTFT_FIELDS,
     HoldRecord,
     Turn,
     TurnAttempt,
@@ -60,12 +61,15 @@ from turnscope.model.status import (
     SteppedClock,
     SystemStatus,
 )
+from turnscope.model.units import SECOND_NS
 
 __all__ = [
     "BODIES",
     "INSTALL_ALL",
     "INSTALL_HOOK",
+    "SECOND_NS",
     "SESSION_ADVICE",
+    "TTFT_FIELDS",
     "Activity",
     "AgentSpan",
     "AnyBody",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from turnscope.semconv import Detail
 
 
 class TurnAttempt(msgspec.Struct, kw_only=True, gc=False):
@@ -240,6 +244,19 @@ class Turn(msgspec.Struct, kw_only=True, gc=False):
     """Shown while it stood still, until it was known that it is no turn by itself, or went on: readers leave it out."""
     part_of: str | None = None
     """Of one that is withdrawn: the turn that it is an attempt or a part of."""
+
+
+TTFT_FIELDS: Final = {
+    Detail.PROXY: "ttft_proxy_ns",
+    Detail.QUEUE: "ttft_queue_ns",
+    Detail.REVERSE_FETCH: "ttft_fetch_ns",
+    Detail.PREFILL: "ttft_prefill_ns",
+    Detail.HANDOFF: "ttft_handoff_ns",
+    Detail.FIRST_STEP: "ttft_first_step_ns",
+    Detail.UNATTRIBUTED: "ttft_unattributed_ns",
+}
+"""The fields of a turn that sum to its time to first token, in the order in which they mostly come; the proxy's part,
+which is on both sides of the prefill, comes first."""
 
 
 class HoldRecord(msgspec.Struct, kw_only=True, gc=False):

@@ -198,6 +198,9 @@ class ExporterStatus(msgspec.Struct, kw_only=True):
     """Export requests refused for good, with all that was in them, since they were longer than the limit."""
     max_message_bytes: int | None = None
     """That limit."""
+    misdirected: dict[str, int] = {}
+    """What came to ``otlp_http_address`` and is no OTLP over HTTP: connections by ``grpc`` and ``tls``, posts by
+    ``path``."""
     journal_error: str | None = None
     """The last failure of a write, None when the last write succeeded. The same for the store and traces."""
     journal_damage: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable
@@ -94,10 +95,16 @@ class HttpServer:
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self, application: Starlette) -> None:
-        """Begin to answer."""
+    def start(self, application: Starlette, protocol: type[asyncio.Protocol] | None = None) -> None:
+        """Begin to answer. ``protocol``: in place of uvicorn's own."""
         config = uvicorn.Config(
-            application, lifespan="off", log_config=None, access_log=False, ws="none", loop="asyncio"
+            application,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            ws="none",
+            loop="asyncio",
+            http=protocol or "auto",
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -34,13 +34,9 @@ class BadEndpoint(ValueError):
 class SendFailed(Exception):
     """The endpoint did not take the request. One sentence."""
 
-    retry = False
-
 
 class SendLater(SendFailed):
     """... and may take it later."""
-
-    retry = True
 
 
 class TraceSender(Protocol):

@@ -1,6 +1,7 @@
 """A turn as one OTLP trace: a root span ``turn`` with its legs and transfers as siblings below it.
 
-A part whose time was not measured has no span; nothing is filled in.
+A part whose time was not measured has no span; nothing is filled in. A clock that shows a time before 1970 measures
+nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
 from turnscope import semconv
+from turnscope.measures.reuse import reused_tokens
 from turnscope.model import Turn, TurnAttempt
 
 MAX_BYTES: Final = 2_048
@@ -88,7 +90,7 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
     root.trace_id, root.span_id = trace_id, semconv.span_key(trace_id)
     root.name, root.kind = "turn", Span.SPAN_KIND_INTERNAL
     _put(root.attributes, semconv.TURN_ID, turn.turn_id)
-    root.start_time_unix_nano = turn.started_ns
+    root.start_time_unix_nano = max(0, turn.started_ns)
     ends = [turn.ended_ns] if turn.ended_ns is not None else []
     if not ends and turn.duration_ns is not None:
         ends.append(turn.started_ns + turn.duration_ns)
@@ -96,7 +98,7 @@ def _add_turn(scope: ScopeSpans, turn: Turn) -> None:
         ended = _add_part(scope, turn, name, trace_id, root.span_id)
         if ended is not None and turn.ended_ns is None:
             ends.append(ended)
-    root.end_time_unix_nano = max([turn.started_ns, *ends])
+    root.end_time_unix_nano = max([0, turn.started_ns, *ends])
     if not ends:
         _put(root.attributes, "turnscope.turn.end_measured", False)
     _describe(root, turn)
@@ -116,7 +118,7 @@ def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent:
     prefix, fields = _PARTS[name]
     started: int | None = getattr(turn, f"{prefix}_started_ns")
     lasted: int | None = getattr(turn, f"{prefix}_ns")
-    if started is None or lasted is None:
+    if started is None or lasted is None or started < 0:
         return None
     span = scope.spans.add()
     span.trace_id, span.span_id, span.parent_span_id = trace_id, semconv.span_key(trace_id, name), parent
@@ -134,7 +136,7 @@ def _add_part(scope: ScopeSpans, turn: Turn, name: str, trace_id: bytes, parent:
 
 def _add_attempt(scope: ScopeSpans, turn: Turn, attempt: TurnAttempt, trace_id: bytes, parent: bytes) -> None:
     """One attempt of several: of those that were given up there is nothing else in the trace."""
-    if attempt.started_ns is None or attempt.duration_ns is None:
+    if attempt.started_ns is None or attempt.duration_ns is None or attempt.started_ns < 0:
         return
     span = scope.spans.add()
     span.trace_id, span.span_id = trace_id, semconv.span_key(trace_id, f"attempt {attempt.number}")
@@ -161,9 +163,7 @@ def _describe(root: Span, turn: Turn) -> None:
         _put(root.attributes, semconv.FINISH_REASON, [turn.finish_reason])
     if turn.ttft_ns is not None:
         _put(root.attributes, semconv.TIME_TO_FIRST_CHUNK, turn.ttft_ns / 1e9)
-    reused = [turn.local_hit_tokens, turn.fetched_tokens, turn.external_tokens]
-    if None not in reused:
-        _put(root.attributes, "gen_ai.usage.cache_read.input_tokens", sum(n or 0 for n in reused))
+    _put(root.attributes, "gen_ai.usage.cache_read.input_tokens", reused_tokens(turn))
     if turn.status in ("error", "stuck"):
         what = "failed" if turn.status == "error" else "stuck"
         root.status.code = Status.STATUS_CODE_ERROR

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from turnscope.model import Handle
-from turnscope.proxy.handles import handle_of
+from turnscope.proxy.handles import count, handle_of
 from turnscope.proxy.said import Said
 from turnscope.proxy.sse import EventSplitter, data_of
 
@@ -155,8 +155,8 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def _count(usage: dict[str, Any], name: str, other: str, before: int | None) -> int | None:
-    value = usage.get(name, usage.get(other))
-    return value if isinstance(value, int) else before
+    value = count(usage.get(name, usage.get(other)))
+    return before if value is None else value
 
 
 class AnswerReader:

@@ -1,7 +1,8 @@
 """What an attempt tells of messages: roles, lengths and keyed digests; never text.
 
 Made in the background from the body as it came, in short steps, so that serving threads neither decode nor hash a
-history. The bodies that wait for it are bounded; one that finds no room is told without digests, at once.
+history. The bodies that wait for it are bounded; of one that finds no room roles and lengths are told if it is short,
+and else nothing: they are unknown then.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from turnscope.proxy.said import Said
 
 WAITING_LIMIT: Final = 64 << 20
 """Bytes of bodies kept in one process until they are told."""
+AT_ONCE: Final = 32 << 10
+"""Bytes of a body that serving threads read themselves where there is no room: about a millisecond."""
 _TOLD: Final = FIELDS - {MODEL}
+_LISTS: Final = ("messages", "input")
 
 Pause = Callable[[], None]
 
@@ -77,7 +81,7 @@ class Prompts:
             fits = len(body) <= self.room
             self.room -= len(body) * fits
         if not fits:
-            return Prompt(b"", tell(body, None))
+            return Prompt(b"", tell(body, None) if len(body) <= AT_ONCE else _nothing(None))
         prompt = Prompt(body)
         self._waiting.append(prompt)
         return prompt
@@ -129,12 +133,19 @@ def tell(body: bytes, key: Key | None, pause: Pause = _no_pause) -> Told:
     try:
         return _told(Reading(body, pause), key, pause)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return Told([], [], b"", [], [], b"", _id(key))
+        return _nothing(key)
+
+
+def _nothing(key: Key | None) -> Told:
+    return Told([], [], b"", [], [], b"", _id(key))
 
 
 def _told(reading: Reading, key: Key | None, pause: Pause) -> Told:
     messages, parts = _Lines(), _Lines()
     fields = {name: value for name, value in reading.fields().items() if name in _TOLD}
+    for name in _LISTS:
+        if isinstance(entries := fields.get(name), list):
+            del entries[:-MAX_LIST]  # neither told nor read any further
     pause()
     for piece in pieces(fields):
         pause()

@@ -15,11 +15,13 @@ from google.rpc.status_pb2 import Status
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from turnscope.catalog.exporter import PATH
 from turnscope.receivers.errors import Invalid, Refused, TooLarge, Unavailable, Unsupported, http_status
 from turnscope.receivers.intake import Intake
+from turnscope.receivers.misdirected import Misdirected
 
 _LOG: Final = logging.getLogger(__name__)
 PROTOBUF: Final = "application/x-protobuf"
@@ -31,7 +33,16 @@ PATIENCE_S: Final = 30.0
 RETRY_AFTER_S: Final = 5
 
 
-def app(logs: Intake, traces: Intake, *, max_bytes: int) -> Starlette:
+_METRICS: Final = "/v1/metrics"
+"""SDKs post them beside spans, often unasked."""
+_ELSEWHERE: Final = (
+    "OTLP is taken by POST to /v1/traces and /v1/logs: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used as it is written and "
+    "has to end with the path, to OTEL_EXPORTER_OTLP_ENDPOINT SDKs add it"
+)
+"""Senders log the answer's text."""
+
+
+def app(logs: Intake, traces: Intake, *, max_bytes: int, misdirected: Misdirected) -> Starlette:
     """The routes. ``max_bytes`` is the largest body, as sent and unpacked."""
     turns = asyncio.Semaphore(AT_ONCE)
 
@@ -56,11 +67,19 @@ def app(logs: Intake, traces: Intake, *, max_bytes: int) -> Starlette:
 
         return post
 
+    def elsewhere(request: Request, _: Exception) -> Response:
+        path = request.url.path
+        if request.method == "POST" and path != _METRICS:
+            misdirected.tell(PATH, request.client)
+        what = "metrics are not taken in, set OTEL_METRICS_EXPORTER=none" if path == _METRICS else _ELSEWHERE
+        return PlainTextResponse(f"{what}\n", 404)
+
     return Starlette(
+        exception_handlers={404: elsewhere},
         routes=[
             Route("/v1/logs", endpoint(logs), methods=["POST"]),
             Route("/v1/traces", endpoint(traces), methods=["POST"]),
-        ]
+        ],
     )
 
 

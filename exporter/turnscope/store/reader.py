@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -17,16 +17,17 @@ from turnscope.store.files import open_files
 from turnscope.store.followed import FOLLOWED, followed
 from turnscope.store.manifest import File
 from turnscope.store.queries import Files, Params, Sources
-from turnscope.store.schema import HOLDS, SESSIONS, TABLES, TURNS, Table, to_arrow
+from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TABLES, TURNS, Table, to_arrow
 from turnscope.store.scope import Scope
 from turnscope.store.session_queries import Latency, Size, SummaryFilter, SummarySort
 from turnscope.store.shapes import Shapes
 from turnscope.store.sql import Stored
+from turnscope.store.structs import AT_ONCE, Revised, newest, struct
 from turnscope.store.totals import Counts, Totals
 
 MEMORY: Final = "2GB"
 _TRIES: Final = 3
-_Row = TypeVar("_Row", bound=msgspec.Struct)
+_Answer = TypeVar("_Answer")
 Fresh = Sequence[SessionSummary]
 """Summaries that are newer than the store's."""
 Query = Callable[[Sources], tuple[str, Params]]
@@ -44,13 +45,14 @@ class StoreReader:
 
     Every question sees the store as it is at that moment. All times are Unix nanoseconds; None is "not measured".
     Raises StoreMissing when there is no store, StoreBroken when a part of it cannot be read, StoreTransientError
-    when it cannot be reached. May be used from several threads.
+    when it cannot be reached. May be used from several threads. ``threads``: of DuckDB, for one question; each has
+    memory of its own.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, threads: int = 2) -> None:
         self.url = url
         self._files = open_files(url)
-        self._connection = sql.connect(memory=MEMORY, threads=2)
+        self._connection = sql.connect(memory=MEMORY, threads=threads)
         self._shapes = Shapes()
         self._again: dict[str, tuple[Stored, pa.Table]] = {}
         """By table: its files, and the keys that they have several rows of. Files never change."""
@@ -122,7 +124,7 @@ class StoreReader:
         page = self._page(
             lambda s: session_queries.summaries(s, where, sort, descending=descending), limit, offset, _newer(fresh)
         )
-        return [_struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
+        return [struct(row, SessionSummary) for row in page.table.to_pylist()], page.total
 
     def listed(
         self,
@@ -155,7 +157,7 @@ class StoreReader:
         """Time to first token beside completed tasks, over the sessions that meet ``where``: first per turn index, then
         per length of the context."""
         rows = self._ask(lambda s: session_queries.latencies(s, where), None, _newer(fresh)).to_pylist()
-        return [_struct(row, Latency) for row in rows]
+        return [struct(row, Latency) for row in rows]
 
     def figures(self, period: Period, fresh: Fresh = ()) -> Figures:
         """The sums over the sessions of ``period``."""
@@ -172,7 +174,7 @@ class StoreReader:
     def telling(self, period: Period, fresh: Fresh = ()) -> dict[str, SessionSummary]:
         """Sessions worth opening: the ``typical``, the ``slow`` and the ``worst`` one, as far as there are such."""
         rows = self._ask(lambda s: overview.telling(s, period), None, _newer(fresh)).to_pylist()
-        return {row.pop("what"): _struct(row, SessionSummary) for row in rows}
+        return {row.pop("what"): struct(row, SessionSummary) for row in rows}
 
     def bounds(self, fresh: Fresh = ()) -> tuple[int, int, int]:
         """How many sessions there are, and when the first and the last of them ended (Unix ns); 0 where none is."""
@@ -191,10 +193,13 @@ class StoreReader:
         found: dict[str, tuple[list[Turn], list[AgentSpan]]] = {}
         if not session_ids:
             return found
-        for turn in structs(self._ask(lambda s: session_queries.turns_of(s, session_ids)), Turn):
-            found.setdefault(turn.session_id or "", ([], []))[0].append(turn)
-        for span in structs(self._ask(lambda s: session_queries.spans_of(s, session_ids)), AgentSpan):
-            found.setdefault(span.session_id or "", ([], []))[1].append(span)
+        wanted = set(session_ids)
+        for turn in self._newest(lambda s: session_queries.turns_of(s, session_ids), TURNS, Turn):
+            if turn.session_id in wanted and not turn.withdrawn:
+                found.setdefault(turn.session_id, ([], []))[0].append(turn)
+        for span in self._newest(lambda s: session_queries.spans_of(s, session_ids), SPANS, AgentSpan):
+            if span.session_id in wanted:
+                found.setdefault(span.session_id, ([], []))[1].append(span)
         return found
 
     def sizes(self, session_ids: list[str]) -> list[Size]:
@@ -202,7 +207,7 @@ class StoreReader:
         if not session_ids:
             return []
         rows = self._ask(lambda s: session_queries.sizes(s, session_ids)).to_pylist()
-        return [_struct(row, Size) for row in rows]
+        return [struct(row, Size) for row in rows]
 
     def left_by(self, turn_ids: list[str], span_keys: list[str]) -> list[str]:
         """Sessions that any revision of these turns and spans was of."""
@@ -241,7 +246,7 @@ class StoreReader:
 
     # --- inside -------------------------------------------------------------------------------------
     def _figures(self, query: Query, fresh: Fresh) -> list[Figures]:
-        return [_struct(row, Figures) for row in self._ask(query, None, _newer(fresh)).to_pylist()]
+        return [struct(row, Figures) for row in self._ask(query, None, _newer(fresh)).to_pylist()]
 
     def _page(self, query: Query, limit: int, offset: int, fresh: pa.Table | None = None) -> Page:
         table = self._ask(query, {"limit": limit, "offset": offset}, fresh)
@@ -249,13 +254,26 @@ class StoreReader:
         return Page(table.drop_columns(["total"]), total)
 
     def _ask(self, query: Query, extra: Params | None = None, fresh: pa.Table | None = None) -> pa.Table:
-        """Answer from the files listed now; if one has gone meanwhile, from those listed then."""
+        return self._read(query, _table, extra, fresh)
+
+    def _newest(self, query: Query, table: Table, type_: type[Revised]) -> list[Revised]:
+        return self._read(query, lambda found: newest(found.to_arrow_reader(AT_ONCE), table, type_))
+
+    def _read(
+        self,
+        query: Query,
+        take: Callable[[Any], _Answer],
+        extra: Params | None = None,
+        fresh: pa.Table | None = None,
+    ) -> _Answer:
+        """Answer from the files listed now; if one has gone meanwhile, from those listed then. ``take`` makes the
+        answer of DuckDB's relation."""
         listed = self._listed()
         for attempt in range(_TRIES):
             try:
                 files = self._stored(listed)
                 text, params = query(queries.sources(files, fresh=fresh is not None))
-                return self._answer(text, {**params, **(extra or {})}, files, fresh)
+                return self._answer(text, {**params, **(extra or {})}, files, fresh, take)
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
                 raise  # a mistake in the query, not in the store
             except (duckdb.Error, OSError) as error:
@@ -268,7 +286,14 @@ class StoreReader:
                 listed = again
         raise AssertionError("unreachable")
 
-    def _answer(self, text: str, params: Params, files: Files, fresh: pa.Table | None) -> pa.Table:
+    def _answer(
+        self,
+        text: str,
+        params: Params,
+        files: Files,
+        fresh: pa.Table | None,
+        take: Callable[[Any], _Answer],
+    ) -> _Answer:
         """Answer from these files, with the relations that the text names."""
         every = {key: some for name, stored in files.items() for key, some in stored.params(name).items()}
         named = {key: some for key, some in every.items() if f"${key}" in text}
@@ -281,8 +306,7 @@ class StoreReader:
                     cursor.register(f"again_{table.name}", self._repeated(cursor, table, files[table.name], fresh))
             if FOLLOWED in text:
                 cursor.register(FOLLOWED, self._followed_turns(files))
-            answer: pa.Table = cursor.sql(text, params={**params, **named}).to_arrow_table()
-            return answer
+            return take(cursor.sql(text, params={**params, **named}))
         finally:
             cursor.close()
 
@@ -301,7 +325,10 @@ class StoreReader:
         of = files[TURNS.name], files[HOLDS.name]
         if self._followed is None or self._followed[0] != of:
             self._followed = None
-            self._followed = of, self._answer(followed(queries.sources(files)), {}, files, None)
+            self._followed = (
+                of,
+                self._answer(followed(queries.sources(files)), {}, files, None, _table),
+            )
         return self._followed[1]
 
     def _repeated(self, cursor: Any, table: Table, files: Stored, fresh: pa.Table | None) -> pa.Table:
@@ -341,27 +368,9 @@ def _newer(fresh: Fresh) -> pa.Table | None:
     return to_arrow(SESSIONS, fresh)[0] if fresh else None
 
 
-def structs(table: pa.Table, type_: type[_Row]) -> Iterator[_Row]:
-    """The rows as Structs, other columns left out. A thousand at a time: dictionaries are large. Of those, texts that
-    are equal are one object."""
-    names = table.column_names
-    for batch in table.to_batches(max_chunksize=1000):
-        for row in zip(*map(_values, batch.columns), strict=True):
-            yield _struct(dict(zip(names, row, strict=True)), type_)
-
-
-def _values(column: Any) -> list[Any]:
-    if not pa.types.is_string(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    found = column.dictionary_encode()
-    texts = found.dictionary.to_pylist()
-    return [None if at is None else texts[at] for at in found.indices.to_pylist()]
-
-
-def _struct(row: dict[str, Any], type_: type[_Row]) -> _Row:
-    """Columns that a file of an older turnscope lacks have their defaults."""
-    return msgspec.convert({name: value for name, value in row.items() if value is not None}, type_)
+def _table(found: Any) -> pa.Table:
+    table: pa.Table = found.to_arrow_table()
+    return table
 
 
 def _first_line(error: BaseException) -> str:

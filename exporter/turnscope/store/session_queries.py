@@ -263,21 +263,20 @@ def sizes(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
 
 
 def turns_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
-    """The newest revisions of the turns of some sessions."""
+    """All revisions of the turns that any revision says are of one of these sessions, with their ``filename``."""
     return _rows_of(TURNS, src.turns, session_ids)
 
 
 def spans_of(src: Sources, session_ids: list[str]) -> tuple[str, Params]:
-    """The newest revisions of the spans of some sessions."""
+    """The same of spans."""
     return _rows_of(SPANS, src.spans, session_ids)
 
 
 def _rows_of(table: Table, source: str, session_ids: list[str]) -> tuple[str, Params]:
-    """A revision may have moved a row to another session."""
+    """Whoever asks finds the newest: to compare whole rows DuckDB would have all of them in memory, and twice."""
     ids, test = _any_of(session_ids)
     keys = f"(SELECT {table.key} FROM {source} WHERE {test})"
-    found = newest_of_few(table, f"(SELECT * FROM {source} WHERE {table.key} IN {keys})")
-    return f"SELECT {table.columns()} FROM {found} WHERE {test}", ids
+    return f"SELECT {table.columns()}, filename FROM {source} WHERE {table.key} IN {keys}", ids
 
 
 def _any_of(session_ids: list[str]) -> tuple[Params, str]:

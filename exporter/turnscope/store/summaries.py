@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import pyarrow as pa
+
 from turnscope.measures.session_counts import contributions
 from turnscope.measures.sessions import Session
 from turnscope.model import AgentSpan, Contribution, HoldRecord, ProcessRecord, Turn
@@ -61,6 +63,9 @@ class SummarisingWriter:
         self._closing_s = closing_s
         self._clock_s = clock_s
         self._reader: StoreReader | None = None
+        """While there is work: an open one holds on to tens of megabytes."""
+        self._looked = False
+        """For sessions that an earlier sidecar had not counted."""
         self._due: dict[str, None] = {}
         """Sessions, in the order in which they became due."""
         self._moved: tuple[set[str], set[str]] = set(), set()
@@ -129,8 +134,7 @@ class SummarisingWriter:
             self._writer.flush()
             self._work(self._closing_s)
         finally:
-            if self._reader is not None:
-                self._reader.close()
+            self._let_go()
             self._writer.close()
 
     # --- inside ---------------------------------------------------------------------------------------
@@ -150,11 +154,29 @@ class SummarisingWriter:
 
     def _work(self, at_most_s: float) -> None:
         now_s = self._clock_s()
-        until = now_s + at_most_s
+        rested = self._resting.due(now_s)
+        self._rested |= rested
+        self._due |= dict.fromkeys(sorted(rested))
+        if not self._due and not any(self._moved) and now_s < self._look_s:
+            return
         if self._reader is None:
-            self._reader = StoreReader(self._url)
-            self._resting.heard(self._reader.uncounted(), now_s)
-        reader = self._reader
+            self._reader = StoreReader(self._url, threads=1)
+        self._look(self._reader, now_s)
+        self._sum_up(self._reader, now_s + at_most_s)
+        if not self._due:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+            pa.default_memory_pool().release_unused()
+
+    def _look(self, reader: StoreReader, now_s: float) -> None:
+        """For sessions that are due though no row of theirs was just written."""
+        if not self._looked:
+            self._resting.heard(reader.uncounted(), now_s)
+            self._looked = True
         if now_s >= self._look_s:
             self._due |= dict.fromkeys(reader.outdated())
             self._look_s = now_s + LOOK_S
@@ -162,10 +184,9 @@ class SummarisingWriter:
             turns, spans = self._moved
             self._due |= dict.fromkeys(reader.left_by(sorted(turns), sorted(spans)))
             self._moved = set(), set()
-        rested = self._resting.due(now_s)
-        self._rested |= rested
-        self._due |= dict.fromkeys(sorted(rested))
-        while self._due and self._clock_s() < until:
+
+    def _sum_up(self, reader: StoreReader, until_s: float) -> None:
+        while self._due and self._clock_s() < until_s:
             batch = list(self._due)[:BATCH]
             counted = reader.counted_until(batch)
             for session in summed_up(reader, batch, self._now()):

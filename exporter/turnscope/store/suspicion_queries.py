@@ -22,14 +22,18 @@ _NEEDS: Final = (
 _COMPARED: Final = f"('{ContinuityEvidence.DIGESTS}', '{ContinuityEvidence.FIRST_TURN}')"
 
 
-def listed(src: Sources, scope: Scope, kind: str | None) -> tuple[str, Params]:
-    """A page of turns whose answers may be wrong, the newest first: with what they reused (``held_*`` of the hold that
-    they were offered, ``held_turn_*`` of the turn that left it) and ``previous_*`` of the turn before."""
+def listed(src: Sources, scope: Scope, kind: str | None, session_id: str | None = None) -> tuple[str, Params]:
+    """A page of turns whose answers may be wrong (of one kind, of one session), the newest first: with what they reused
+    (``held_*`` of the hold that they were offered, ``held_turn_*`` of the turn that left it) and ``previous_*`` of the
+    turn before."""
     found, params = turns(src, scope, _NEEDS)
     test = "len(suspicions) > 0"
     if kind is not None:
         test = "list_contains(suspicions, $kind)"
         params["kind"] = kind
+    if session_id is not None:
+        test += " AND session_id = $session_id"
+        params["session_id"] = session_id
     page = "SELECT used_hold_id FROM page WHERE used_hold_id IS NOT NULL"
     held = newest_of_few(HOLDS, f"(SELECT * FROM {src.holds} WHERE hold_id IN ({page}))")
     others = "SELECT previous_turn_id FROM page UNION SELECT turn_id FROM held"

@@ -11,7 +11,8 @@ from turnscope.measures.alignment import aligned
 from turnscope.measures.sessions import summarise
 from turnscope.model import Activity, AgentSpan, Segment, SessionSummary, Turn
 from turnscope.store import summing
-from turnscope.store.reader import StoreReader, structs
+from turnscope.store.reader import StoreReader
+from turnscope.store.structs import structs
 
 ALL: Final = 10_000_000
 """More rows than a session has."""

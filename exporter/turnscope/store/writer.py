@@ -28,8 +28,8 @@ RETRY_NS: Final = 5_000_000_000
 """How long ``maintain`` waits after a failure."""
 MAX_PENDING: Final = 200_000
 """Rows kept while the store cannot be written; beyond it the oldest go and are counted."""
-MAX_REMEMBERED: Final = 100_000
-"""Entities whose partition is remembered, so that a later revision goes to the same one."""
+MAX_REMEMBERED: Final = 50_000
+"""Entities whose partition is remembered, so that a later revision goes to the same one: half of it at least."""
 
 Row = Turn | HoldRecord | AgentSpan | SessionSummary | ProcessRecord
 Flushed = Callable[[dict[str, dict[str, Row]]], None]
@@ -65,7 +65,10 @@ class StoreWriter:
         self._path = manifest.manifest_path(writer_id)
         self._buffers: dict[str, OrderedDict[str, Row]] = {name: OrderedDict() for name in TABLES}
         self._oldest: int | None = None
-        self._dates: OrderedDict[str, str] = OrderedDict()
+        self._dates: dict[int, str] = {}
+        """By the hash of table and key: texts would take twice the memory."""
+        self._older_dates: dict[int, str] = {}
+        """Of those not written since there were half of ``MAX_REMEMBERED`` in ``_dates``."""
         self._jobs: deque[compact.Job] = deque()
         self._retry_at = 0
         self._in_doubt: bytes | None = None
@@ -256,10 +259,11 @@ class StoreWriter:
                 self._files.delete(file.path)
 
     def _partition(self, table: str, key: str, row: Row) -> str:
-        date = self._dates.setdefault(f"{table}/{key}", partition(row.started_ns))
-        self._dates.move_to_end(f"{table}/{key}")
-        while len(self._dates) > MAX_REMEMBERED:
-            self._dates.popitem(last=False)
+        entity = hash((table, key))
+        date = self._dates.get(entity) or self._older_dates.get(entity) or partition(row.started_ns)
+        self._dates[entity] = date
+        if len(self._dates) >= MAX_REMEMBERED // 2:
+            self._dates, self._older_dates = {}, self._dates
         return date
 
     def _new_path(self, table: str, date: str) -> str:

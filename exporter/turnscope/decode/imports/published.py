@@ -19,11 +19,10 @@ from turnscope.decode.imports.report import BadRecord, Report
 from turnscope.decode.imports.transfer_log import Interval
 from turnscope.decode.imports.values import ms_to_ns
 from turnscope.decode.imports.vllm_benchmark import Sample
-from turnscope.model import Turn, plural
+from turnscope.model import SECOND_NS, Turn, plural
 from turnscope.semconv import Path, Reason
 
 NAME: Final = "published-benchmark"
-_SECOND_NS: Final = 1_000_000_000
 _ROUNDED_NS: Final = 1_000_000
 """The proxy's log rounds to milliseconds."""
 
@@ -123,7 +122,7 @@ def pair(samples: Sequence[Sample], prefills: Sequence[Prefill], report: Report)
 def _shift(samples: Sequence[Sample], prefills: Sequence[Prefill], pairs: dict[int, int]) -> int | None:
     """The client's zero as Unix time, from when prefills ended; late by less than a second and a request's way to P."""
     shifts = [
-        logged_ns + _SECOND_NS - prefills[place].took_ns - started_ns
+        logged_ns + SECOND_NS - prefills[place].took_ns - started_ns
         for position, place in pairs.items()
         if (logged_ns := prefills[place].logged_ns) is not None
         and (started_ns := ms_to_ns(samples[position].start_time_ms)) is not None

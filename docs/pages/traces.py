@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from turnscope.model import Turn, TurnAttempt
+from docs.pages.markdown import HEAD, field_docs, table
+from turnscope.model import Turn, TurnAttempt, facts
 from turnscope.outputs import spans
+from turnscope_app.fields import GROUPS
 
-Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
 Attributes = dict[str, dict[str, AnyValue]]
 """Span name to attribute key to value."""
 
@@ -91,9 +91,11 @@ QUERIES: Final = (
 )
 
 
-def page(table: Table, docs: dict[str, dict[str, str]], labels: dict[str, str]) -> str:
-    """``docs``: what the model says of its structs' fields; ``labels``: what the explorer says of a turn's."""
-    out = [INTRO, "\n## Spans\n\n"]
+def page() -> str:
+    """Spans and attributes of a turn's trace, with queries."""
+    docs = field_docs(facts)
+    labels = {column.name: column.help for group in GROUPS for column in (*group.listed, *group.more)}
+    out = [HEAD, INTRO, "\n## Spans\n\n"]
     whole = _attributes(_full())
     parents = {"turn": "none: the root", **dict.fromkeys(whole.keys() - {"turn"}, "`turn`")}
     out.append(table(("span", "child of", "what"), [(f"`{n}`", parents[n], _SPANS[n]) for n in whole]))

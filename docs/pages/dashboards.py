@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
 from typing import Any
 
-Table = Callable[[tuple[str, ...], Sequence[tuple[str, ...]]], str]
+from docs.pages.markdown import HEAD, table
 
 
-def page(files: dict[str, str], table: Table, head: str) -> str:
+def page(files: dict[str, str]) -> str:
     """What is on each dashboard, read from its JSON."""
     out = [
-        f"{head}# Dashboards\n\n"
+        f"{HEAD}# Dashboards\n\n"
         "For Grafana 11 and newer, in `dashboards/`, made by `dashboards/build.py`. Import the files, or provision "
         "them ([deploy](../deploy/README.md)); `turnscope assets DIR` writes them out of an installed package. "
         "Each has variables for the Prometheus data source, the deployment (a scrape job) and the engine, and for "
