@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import altair as alt
 import streamlit as st
 
-_Chart = alt.Chart | alt.LayerChart
+_Chart: TypeAlias = alt.Chart | alt.LayerChart
 
 
 class _Unchecked:
@@ -18,7 +18,8 @@ class _Unchecked:
         self._made: Final = made
 
     def to_dict(self) -> dict[str, Any]:
-        return self._made.to_dict(validate=False)
+        spec: dict[str, Any] = self._made.to_dict(validate=False)
+        return spec
 
 
 def chart(made: _Chart, *, key: str) -> None:
