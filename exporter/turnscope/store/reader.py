@@ -239,10 +239,12 @@ class StoreReader:
         """What the store covers of ``scope``, without one as a whole."""
         return Totals(**self.ask(lambda s: totals.sums(s, scope), fresh).to_pylist()[0])
 
-    def counts(self, scope: Scope = Scope(), fresh: Fresh = ()) -> Counts:  # noqa: B008 - frozen
-        """How many turns and holds of ``scope`` have each path, reason, suspicion and fate."""
+    def counts(self, scope: Scope = Scope(), fresh: Fresh = (), *, fates: bool = True) -> Counts:  # noqa: B008 - frozen
+        """How many turns and holds of ``scope`` have each path, reason, suspicion and fate; without ``fates``, which
+        take longest to find, those of turns alone."""
         turns = self.ask(lambda s: totals.counts(s, scope), fresh).to_pylist()
-        return totals.build(turns, self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist())
+        held = self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist() if fates else []
+        return totals.build(turns, held)
 
     # --- inside -------------------------------------------------------------------------------------
     def _figures(self, query: Query, fresh: Fresh) -> list[Figures]:
