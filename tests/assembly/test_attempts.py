@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.assembly.run import Run
+from tests.assembly.streams import failed_attempts
 from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, Pair, read, request
 from turnscope.assembly.turns import names_in
 from turnscope.decode import codec
@@ -283,6 +286,24 @@ def test_the_hold_of_an_answer_without_engine_identity_is_left_by_its_turn_in_wh
         (turn,) = run.turns().values()
         hold = run.holds()["d1"]
         assert (hold.turn_id, turn.join, turn.suspicions) == (turn.turn_id, "inferred", [])
+
+
+@pytest.mark.parametrize("name", ["a2", "b7", "c3"])
+def test_a_leg_that_an_attempt_has_by_name_is_no_other_attempt_s_by_the_handle_alone(name: str) -> None:
+    pair = Pair(p_ids="chatcmpl-{}-1111aaaa")
+    given = pair.handle("1", 1199)
+    events = [*pair.start(), *pair.turn("1")]
+    events += failed_attempts(pair, name, 1, 5000, given=given, session="s", named=False)
+    told = {"number": 2, "prefill": None, "x_request_id": name}
+    events += pair.turn(name, at_ms=5000, prompt=1250, fetched=1199, given=given, attempt=told)
+    for seed in range(20):
+        shuffled = Random(seed).sample(events, len(events))
+        run = Run()
+        for number, event in enumerate(shuffled):
+            run.feed([event], at_ms=100 * number)
+        turn = run.wait(100).turns()[f"chatcmpl-{name}-1111aaaa"]
+        assert (turn.attempts, turn.status, turn.fetched_tokens) == (2, "ok", 1199)
+        assert run.count("turns_total") == 2
 
 
 def test_two_requests_with_the_same_header_are_two_turns_and_none_is_guessed() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
+import time
 from pathlib import Path
 
 import grpc
@@ -225,6 +227,35 @@ def test_damage_in_the_journal_is_told_to_whoever_asks(tmp_path: Path) -> None:
             assert "turnscope_exporter_journal_unreadable_bytes 0.0" in client.get(f"{url}/metrics").text
     finally:
         sidecar.close()
+
+
+def test_a_journal_that_somebody_removes_is_told_until_its_folder_is_back(tmp_path: Path) -> None:
+    pair, folder = Pair(), tmp_path / "data" / "journal"
+    with served(tmp_path, "--grace-seconds", "0.1") as sidecar:
+        sidecar.send([*pair.start(), *pair.turn("1")])
+        sidecar.settled(1)
+        shutil.rmtree(folder)
+        for _ in range(2):
+            with pytest.raises(grpc.RpcError) as caught:
+                sidecar.send(pair.turn("2", at_ms=2000))
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        health = httpx.get(f"{sidecar.url}/healthz", trust_env=False)
+        assert (health.status_code, health.text) == (
+            503,
+            f"the journal in {folder} cannot be written (No such file or directory): check that path or choose another "
+            "--data-dir\n",
+        )
+        page = httpx.get(f"{sidecar.url}/metrics", trust_env=False).text
+        assert "turnscope_exporter_journal_failed 1.0" in page
+        folder.mkdir()
+        deadline = time.monotonic() + 60
+        while not sidecar.ready():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        sidecar.send(pair.turn("3", at_ms=4000))
+        sidecar.settled(2)
+        assert sidecar.end(signal.SIGTERM) == 0
+        assert "Traceback" not in sidecar.log.read_text()
 
 
 def test_two_sidecars_do_not_share_a_journal(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,32 +64,32 @@ def traceparent(trace_id: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def process(command: list[str], environment: dict[str, str], url: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(command: list[str], environment: dict[str, str], url: str) -> Iterator[None]:
     """A process that serves ``url``; its output is printed when it does not come up."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "TURNSCOPE_"))}
-    started = subprocess.Popen(
-        command, env={**kept, **environment}, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    try:
-        deadline = time.monotonic() + START_S
-        while True:
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{url}/health", trust_env=False, timeout=5).status_code == 200:
-                    break
-            if started.poll() is not None or time.monotonic() > deadline:
-                started.kill()
-                pytest.fail(f"the proxy did not start: {started.communicate()[0].decode()}")
-            time.sleep(0.1)
-        yield started
-    finally:
-        started.terminate()
+    # A file and no pipe: nobody reads, and what an application says of its exceptions would fill one.
+    with tempfile.TemporaryFile() as said:
+        started = subprocess.Popen(
+            command, env={**kept, **environment}, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT
+        )
         try:
-            started.wait(20)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait()
-        if started.stdout is not None:
-            started.stdout.close()
+            deadline = time.monotonic() + START_S
+            while True:
+                with contextlib.suppress(httpx.TransportError):
+                    if httpx.get(f"{url}/health", trust_env=False, timeout=5).status_code == 200:
+                        break
+                if started.poll() is not None or time.monotonic() > deadline:
+                    said.seek(0)
+                    pytest.fail(f"the proxy did not start: {said.read().decode()}")
+                time.sleep(0.1)
+            yield
+        finally:
+            started.terminate()
+            try:
+                started.wait(20)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
 
 
 @pytest.fixture(scope="session")

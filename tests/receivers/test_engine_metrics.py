@@ -6,8 +6,11 @@ import contextlib
 import socket
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.dashboards.golden import engine_serving
 from turnscope.catalog import METRICS
@@ -140,6 +143,20 @@ def test_a_page_that_is_no_engines_is_not_taken_for_an_idle_engine(page: str) ->
     state, watch = watching(Engine(page))
     watch.look("d")
     assert values(state) == {("metrics_up", "d"): 0}
+
+
+def test_of_a_long_page_only_what_is_asked_for_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def noting(page: str) -> Iterator[Metric]:
+        parsed.append(page)
+        return text_string_to_metric_families(page)
+
+    monkeypatch.setattr(engine_metrics, "text_string_to_metric_families", noting)
+    buckets = "".join(f'vllm:e2e_request_latency_seconds_bucket{{engine="0",le="{n}"}} 1\n' for n in range(10_000))
+    assert read(V0_30 + buckets) == read(V0_30)
+    assert len(parsed) == 2
+    assert parsed[0] == parsed[1]
 
 
 def test_ranks_and_texts_that_make_no_sense_share_one_value() -> None:

@@ -69,7 +69,7 @@ class Matching:
             return NoMatch.NO_LEG
         for keys, alike in (
             (self._by_name(attempt), self._alike(attempt, lambda other: other.x_request_id == attempt.x_request_id)),
-            (self._by_handle(attempt), self._alike(attempt, lambda other: other.handle_given == attempt.handle_given)),
+            (self._by_handle(attempt), self._alike(attempt, lambda other: self._same_handle_alone(other, attempt))),
         ):
             legs = [leg for leg in map(self._turns.get, dict.fromkeys(keys)) if leg is not None and _free(leg)]
             if attempt.prefill_start_ns is not None:
@@ -123,9 +123,21 @@ class Matching:
         return self._state.named.get(attempt.x_request_id, []) if attempt.x_request_id is not None else []
 
     def _by_handle(self, attempt: Attempt) -> list[str]:
+        """Less those that another attempt has by name, whichever of the two is looked at first."""
         if attempt.handle_given is None:
             return []
-        return [use.turn_id for use in self._state.uses.get(hold_id(attempt.handle_given), [])]
+        used = [use.turn_id for use in self._state.uses.get(hold_id(attempt.handle_given), [])]
+        return [key for key in used if not self._sought_by_name(key)]
+
+    def _sought_by_name(self, key: str) -> bool:
+        leg = self._turns.get(key)
+        names = names_in(leg.prefill.request.request_id) if leg is not None and leg.prefill is not None else []
+        seekers = [self._turns.get(turn_id) for name in names for turn_id in self._state.unplaced.get(name, ())]
+        return any(seeker is not None and self.needed(seeker) for seeker in seekers)
+
+    def _same_handle_alone(self, other: Attempt, attempt: Attempt) -> bool:
+        legs = map(self._turns.get, self._by_name(other))
+        return other.handle_given == attempt.handle_given and not any(leg is not None and _free(leg) for leg in legs)
 
     def _alike(self, attempt: Attempt, like: Callable[[Attempt], bool]) -> list[str]:
         """Attempts of the same client request that have no leg, in their order; those that were given up as well, or

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from turnscope.measures.calls import wall_ns
 from turnscope.measures.partition import clip, sums
-from turnscope.measures.waits import ASKED
+from turnscope.measures.waits import asks
 from turnscope.model import AgentSpan, Evaluation, Segment, Task, Turn
 from turnscope.semconv import Evidence, Part, SpanKind, Status, TaskOutcome
 
@@ -48,13 +48,6 @@ def tasks(turns: Sequence[Turn], spans: Sequence[AgentSpan], segments: Sequence[
         found = [_of_span(span) for span in tops]
     measured = any(span.kind in _TOOLS for span in spans)
     return [_task(number, each, ordered, spans, segments, measured) for number, each in enumerate(found, 1)]
-
-
-def asks(turn: Turn) -> bool | None:
-    """Whether its answer asks for tools; None where nobody saw it."""
-    if turn.finish_reason == ASKED:
-        return True
-    return turn.tool_calls > 0 if turn.tool_calls is not None else None
 
 
 def end_ns(turn: Turn) -> int:

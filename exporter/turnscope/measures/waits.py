@@ -10,10 +10,18 @@ from typing import Final
 import msgspec
 
 from turnscope.measures.forest import Node
+from turnscope.model import AgentSpan, Turn
 from turnscope.semconv import Part, SpanKind, Status
 
-ASKED: Final = "tool_calls"
+_ASKED: Final = "tool_calls"
 """The finish reason of an answer that asks for tools, where nobody counted them."""
+
+
+def asks(call: Turn | AgentSpan) -> bool | None:
+    """Whether its answer asks for tools; None where nobody saw it."""
+    if call.finish_reason == _ASKED:
+        return True
+    return call.tool_calls > 0 if call.tool_calls is not None else None
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,13 +47,12 @@ def call_of(node: Node) -> Call | None:
     """Of a turn, or of a model call's span that no turn was placed in; None of anything else."""
     turn, span = node.turn, node.span
     if turn is not None:
-        asked = turn.tool_calls > 0 if turn.tool_calls is not None else None
         return Call(
             key=node.key,
             start=node.start,
             end=node.end,
             ok=turn.status == Status.OK,
-            asked=True if turn.finish_reason == ASKED else asked,
+            asked=asks(turn),
             agent=turn.agent_id,
             role=turn.last_role,
             before=turn.previous_turn_id,
@@ -53,13 +60,12 @@ def call_of(node: Node) -> Call | None:
         )
     if span is None or node.kind is not SpanKind.MODEL_CALL or node.calls:
         return None
-    asked = span.tool_calls > 0 if span.tool_calls is not None else None
     return Call(
         key=node.key,
         start=node.start,
         end=node.end,
         ok=span.status != "error",
-        asked=True if span.finish_reason == ASKED else asked,
+        asked=asks(span),
         agent=span.agent_id or span.agent_name,
         trace=span.trace_id,
     )
