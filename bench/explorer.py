@@ -1,7 +1,8 @@
 """How long a person waits for a page of the explorer, in a real browser, with 1,000,000 turns in the store.
 
-The worst case of everyday use: every visit begins with an empty browser cache, and since the one before the store has
-got something new, so that no remembered answer helps. Filters are touched one after the other within one visit.
+First paint is the worst case of everyday use: a browser whose cache is empty asks for the page, and since the visit
+before the store has got something new, so that no remembered answer helps. Filters are touched, and sessions clicked in
+the list, in a page that is open; no session twice, very long ones among them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, expect
 
 from bench.page_questions import seconds
 from tests.app.serving import ANSWER, PATIENCE_MS, USEFUL, chromium, running, until_useful
 from tests.store.huge import SESSIONS_MADE, TURNS_EACH, build
-from tests.store.rows import fill, turn
+from tests.store.rows import fill, turn, writer
+from turnscope.measures.sessions import summarise
 
 VISITS: Final = 5
-TOUCHES: Final = 15
+TOUCHES: Final = 20
+CLICKS: Final = 20
+LONG: Final = 4_000
+"""Turns of each of the very long sessions."""
+LONG_SESSIONS: Final = 3
 TURNS: Final = SESSIONS_MADE * TURNS_EACH
 PAINT_S: Final = 3.0
 FILTER_S: Final = 1.0
@@ -29,6 +36,11 @@ SESSION_S: Final = 1.0
 MEMORY_MB: Final = 700
 NOTICED_S: Final = 6.0
 """Longer than the app goes without looking for something new (``data.FRESH_SECONDS``)."""
+_ORDERS: Final = ("Most turns", "Most possibly wrong")
+"""Of the list: the first rows of each are other sessions."""
+_ROW: Final = 35
+"""Pixels of a row of the list."""
+_STORY: Final = ".st-key-session_story p"
 _CHECKS: Final = ("Possibly wrong", "Not answered", "Failed tasks")
 """Each leaves another number of sessions."""
 _COUNTED: Final = """before => [...document.querySelectorAll("[data-testid=stCaptionContainer], [data-testid=stAlert]")]
@@ -73,6 +85,38 @@ def narrowed(browser: Browser, address: str) -> list[float]:
     return times
 
 
+def opened(browser: Browser, address: str) -> list[float]:
+    """Seconds from clicking a session in the list until its answer and the story of one of its turns are drawn: the
+    first of the list in two orders, the longest sessions among them."""
+    page = _visitor(browser)
+    times = []
+    for order, row in itertools.product(_ORDERS, range(CLICKS // len(_ORDERS))):
+        until_useful(page, f"{address}/sessions?{urlencode({'sessions_sort': order})}")
+        expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=PATIENCE_MS)
+        table = page.locator(".st-key-sessions_table .dvn-scroller")
+        table.scroll_into_view_if_needed()
+        began = time.monotonic()
+        table.click(position={"x": 60, "y": _ROW * (row + 1.5)})
+        page.locator(_STORY).first.wait_for()
+        times.append(time.monotonic() - began)
+    page.context.close()
+    return times
+
+
+def add_long(url: str) -> None:
+    """``LONG_SESSIONS`` sessions of ``LONG`` turns, summed up as a sidecar does."""
+    out = writer(url, writer_id="long")
+    for session in range(LONG_SESSIONS):
+        name = f"long-{session}"
+        some = [turn(n, turn_id=f"{session + 1:016x}{n:016x}", session_id=name) for n in range(1, LONG + 1)]
+        summed = summarise(name, some, [])
+        if summed is not None:
+            out.add_session(summed.summary)
+        for one in some:
+            out.add_turn(one)
+    out.close()
+
+
 def resident_mb(pid: int) -> float:
     """What the process holds in memory, in megabytes (10^6 bytes)."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -103,19 +147,24 @@ def rows() -> list[dict[str, Any]]:
     """For ``make bench``."""
     with tempfile.TemporaryDirectory(prefix="turnscope-bench-") as name:
         url = build(Path(name))
+        add_long(url)
         some = (f"/session?id=agent-{number:06d}" for number in itertools.count(100, 997))
         with chromium() as browser, running(url) as (address, pid):
             home = visits(browser, address, url, itertools.repeat("/"), ANSWER)
             listed = visits(browser, address, url, itertools.repeat("/sessions"))
             filtered = narrowed(browser, address)
-            opened = visits(browser, address, url, some)
+            clicked = opened(browser, address)
+            linked = visits(browser, address, url, some, _STORY)
+            about = visits(browser, address, url, itertools.repeat("/about"))
             memory = resident_mb(pid)
         questions = seconds(url)
         return [
-            row("home, until its answer is drawn (p95)", home, "s", PAINT_S),
-            row("sessions page, until its table is drawn (p95)", listed, "s", PAINT_S),
-            row("a filter, until its sessions are counted (p95)", filtered, "s", FILTER_S),
-            row("one session, until its table is drawn (p95)", opened, "s", SESSION_S),
+            row("first paint of Home, until its answer is drawn (p95)", home, "s", PAINT_S),
+            row("first paint of the list, until its sessions are drawn (p95)", listed, "s", PAINT_S),
+            row("first paint of a session by its link, until a turn's story is drawn (p95)", linked, "s", PAINT_S),
+            row("first paint of About, until its first table is drawn (p95)", about, "s", PAINT_S),
+            row("a filter of the list, until its sessions are counted (p95)", filtered, "s", FILTER_S),
+            row("a session clicked in the list, until a turn's story is drawn (p95)", clicked, "s", SESSION_S),
             row("resident memory of the server after it", [memory], "MB", MEMORY_MB),
             *(
                 row(f"a filter of {page}, until the store has answered it (p95)", times, "s", FILTER_S)

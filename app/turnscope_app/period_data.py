@@ -107,9 +107,9 @@ def totals(store: Store, asked: Asked) -> Totals:
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
-def counts(store: Store, asked: Asked) -> Counts:
-    """How many turns and holds of it have each word of the closed vocabularies."""
-    return reader(store).counts(_scope(asked), fresh_summaries(store))
+def counts(store: Store, asked: Asked, *, fates: bool) -> Counts:
+    """How many turns of it have each word of the closed vocabularies; with ``fates``, holds as well."""
+    return reader(store).counts(_scope(asked), fresh_summaries(store), fates=fates)
 
 
 @st.cache_data(max_entries=4, show_spinner=_SPINNER)

@@ -159,7 +159,9 @@ def worded(vocabulary: Mapping[str, Word], value: str | None) -> str | None:
 def harmless(foreign: str, longest: int = _LONGEST) -> str:
     """Foreign text that is safe to show anywhere: hidden and direction-changing characters are spelled out, long text
     is cut and says how long it is."""
-    visible = "".join(_spelled(c) for c in foreign[:longest])[:longest]
+    visible = foreign[:longest]
+    if not visible.isprintable():
+        visible = "".join(_spelled(c) for c in visible)[:longest]
     return visible if len(foreign) <= longest else f"{visible}… ({len(foreign):,} characters)"
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import streamlit as st
 
-from turnscope_app import timeline_chart
+from turnscope_app import drawings, timeline_chart
 from turnscope_app.timeline import Timeline
 from turnscope_app.zoom import WHOLE, View
 
@@ -24,9 +24,9 @@ _STEPS: Final[dict[str, tuple[str, Callable[[View], View]]]] = {
 
 # By itself: a step draws the timeline anew, and not the page.
 @st.fragment
-def draw(timeline: Timeline, drawn: str) -> None:
-    """The timeline with its buttons. ``drawn``: what it is of; of something else all is shown at first."""
-    view = _view(drawn)
+def draw(timeline: Timeline, what: str) -> None:
+    """The timeline with its buttons. ``what`` it is of; of something else all is shown at first."""
+    view = _view(what)
     with st.container(horizontal=True, gap="small", key="session_zoom"):
         for name, (icon, step) in _STEPS.items():
             st.button(
@@ -35,16 +35,16 @@ def draw(timeline: Timeline, drawn: str) -> None:
                 icon=f":material/{icon}:",
                 type="tertiary",
                 on_click=_go,
-                args=(drawn, step),
+                args=(what, step),
             )
-    st.altair_chart(timeline_chart.chart(timeline, view), key="session_timeline")
+    drawings.chart(timeline_chart.chart(timeline, view), key="session_timeline")
     st.caption(timeline_chart.reading(timeline))
 
 
-def _view(drawn: str) -> View:
+def _view(what: str) -> View:
     of, view = st.session_state.get(_VIEW, ("", WHOLE))
-    return view if of == drawn else WHOLE
+    return view if of == what else WHOLE
 
 
-def _go(drawn: str, step: Callable[[View], View]) -> None:
-    st.session_state[_VIEW] = drawn, step(_view(drawn))
+def _go(what: str, step: Callable[[View], View]) -> None:
+    st.session_state[_VIEW] = what, step(_view(what))

@@ -38,7 +38,7 @@ def _turns(tmp_path: Path, *rows: Turn | HoldRecord) -> tuple[pa.Table, pa.Table
     fill(tmp_path, *rows)
     reader = StoreReader(str(tmp_path))
     try:
-        return reader.turns("s1").table, reader.holds("s1").table
+        return reader.turns("s1").table, reader.holds([f"{n:032x}" for n in range(100)])
     finally:
         reader.close()
 

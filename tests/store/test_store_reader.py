@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.rows import NOON, SECOND, fill, hold, parquet_files, read_turns, turn, writer
 from turnscope.model import Turn
-from turnscope.store import StoreBroken, StoreMissing, StoreReader
+from turnscope.store import StoreBroken, StoreMissing, StoreReader, whole
 from turnscope.store.queries import SessionFilter
 from turnscope.store.reader import Page
 from turnscope.store.schema import TURNS
@@ -141,7 +141,7 @@ def test_turns_without_a_session_id_are_no_session(reader: StoreReader) -> None:
 
 def test_an_unknown_session_is_none_and_has_no_turns(reader: StoreReader) -> None:
     assert reader.session("nobody") is None
-    assert (reader.turns("nobody").total, reader.holds("nobody").total) == (0, 0)
+    assert (reader.turns("nobody").total, reader.holds(["nobody"]).num_rows) == (0, 0)
 
 
 def test_sessions_come_latest_first_unless_asked_otherwise(reader: StoreReader) -> None:
@@ -199,8 +199,11 @@ def test_a_turn_comes_with_the_hold_it_left(reader: StoreReader) -> None:
 
 
 def test_the_holds_of_a_session_are_those_its_turns_left_or_were_offered(reader: StoreReader) -> None:
-    assert reader.holds("a").table["hold_id"].to_pylist() == ["h1", "h2"]
-    assert reader.holds("b").total == 0
+    held = {name: whole.read(reader, name, NOON) for name in "ab"}
+    assert {name: found and found.holds["hold_id"].to_pylist() for name, found in held.items()} == {
+        "a": ["h1", "h2"],
+        "b": [],
+    }
 
 
 def test_totals_cover_the_whole_store(reader: StoreReader) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from turnscope_app import about_frames, controls, data, frames, narrowing, period_data, tables, text, words
@@ -24,7 +26,7 @@ narrowed = narrowing.bar(store, whole, page="about")
 totals = period_data.totals(store, narrowed.asked)
 if not totals.turns:
     controls.nothing_here()
-counts = period_data.counts(store, narrowed.asked)
+counts = period_data.counts(store, narrowed.asked, fates=False)
 found, reporting = period_data.processes(store)
 processes = found.to_pylist()
 st.markdown(
@@ -61,31 +63,38 @@ else:
         icon=":material/help:",
     )
 
-for title, note, vocabulary, seen_counts, total, what in (
-    ("Where reused prompt tokens came from (path)", "", words.PATHS, counts.by_path, totals.turns, "Turns"),
-    ("Why no more was fetched back (reason)", "", words.REASONS, counts.by_reason, totals.turns, "Turns"),
-    (
-        "Evidence that an answer may be wrong (suspicion)",
-        "Suspicions are kept apart from failures: the engine reported success for these turns.",
-        words.SUSPICIONS,
-        counts.by_suspicion,
-        totals.turns,
-        "Turns",
-    ),
-    (
-        "What became of kept memory (hold outcome)",
-        "The engine's outcome ttl has several meanings: they are told apart by whether a later turn came.",
-        words.FATES,
-        counts.by_hold_fate,
-        counts.holds,
-        "Holds",
-    ),
-):
+
+def vocabulary(
+    title: str, known: Mapping[str, words.Word], found: dict[str, int], total: int, what: str, note: str = ""
+) -> None:
+    """The words of a closed vocabulary, those that occur first."""
     st.subheader(title, anchor=False)
     if note:
         st.caption(note)
-    seen = {value: word for value, word in vocabulary.items() if value in seen_counts}
+    seen = {value: word for value, word in known.items() if value in found}
     if seen:
-        tables.read(frames.vocabulary(seen, seen_counts, total, what))
+        tables.read(frames.vocabulary(seen, found, total, what))
     with st.expander("Words that occur nowhere here" if seen else "None occurs here. The words"):
-        tables.read(frames.vocabulary({v: w for v, w in vocabulary.items() if v not in seen_counts}, {}, total, what))
+        tables.read(frames.vocabulary({v: w for v, w in known.items() if v not in found}, {}, total, what))
+
+
+vocabulary("Where reused prompt tokens came from (path)", words.PATHS, counts.by_path, totals.turns, "Turns")
+vocabulary("Why no more was fetched back (reason)", words.REASONS, counts.by_reason, totals.turns, "Turns")
+vocabulary(
+    "Evidence that an answer may be wrong (suspicion)",
+    words.SUSPICIONS,
+    counts.by_suspicion,
+    totals.turns,
+    "Turns",
+    "Suspicions are kept apart from failures: the engine reported success for these turns.",
+)
+# Last: every turn is looked at beside the next one for it.
+held = period_data.counts(store, narrowed.asked, fates=True)
+vocabulary(
+    "What became of kept memory (hold outcome)",
+    words.FATES,
+    held.by_hold_fate,
+    held.holds,
+    "Holds",
+    "The engine's outcome ttl has several meanings: they are told apart by whether a later turn came.",
+)

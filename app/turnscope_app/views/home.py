@@ -13,6 +13,7 @@ from turnscope_app import (
     columns,
     controls,
     data,
+    drawings,
     frames,
     pages,
     part_charts,
@@ -72,7 +73,7 @@ with st.container(border=True, key="home_answer"):
         st.caption(known[0], help=known[1])
 parts = part_charts.parts_frame(figures)
 if not parts.empty:
-    st.altair_chart(part_charts.parts(parts), key="home_parts")
+    drawings.chart(part_charts.parts(parts), key="home_parts")
     tables.parts(cards.parts(figures), page="home")
 if figures.tool_wait_ns and not separated(figures):
     with st.expander("Tools or application? Four lines of the agent's environment tell them apart"):
@@ -127,7 +128,7 @@ if sessions:
                 )
                 bar = part_charts.parts_frame(session)
                 if not bar.empty:
-                    st.altair_chart(part_charts.parts(bar, height=40), key=f"home_{what}")
+                    drawings.chart(part_charts.parts(bar, height=40), key=f"home_{what}")
                 st.caption(answers.session(session))
 
 before = periods.before(name, period)
@@ -144,10 +145,10 @@ if len(course) > 1:
     left, right = st.columns(2)
     with left:
         st.subheader("Where the time went, over the period", anchor=False)
-        st.altair_chart(part_charts.course(part_charts.course_frame(course, since_ns, until_ns)), key="home_course")
+        drawings.chart(part_charts.course(part_charts.course_frame(course, since_ns, until_ns)), key="home_course")
     with right:
         st.subheader("What people wait for", anchor=False, help="Half of tasks and first tokens took no longer.")
-        st.altair_chart(part_charts.latency(part_charts.latency_frame(course, since_ns, until_ns)), key="home_latency")
+        drawings.chart(part_charts.latency(part_charts.latency_frame(course, since_ns, until_ns)), key="home_latency")
 
 found = data.by_application(store, period)
 if found:

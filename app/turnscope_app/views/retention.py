@@ -5,7 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from turnscope.store import retention_queries
-from turnscope_app import controls, data, frames, narrowing, period_charts, period_data, retention_frames, steps, tables
+from turnscope_app import (
+    controls,
+    data,
+    drawings,
+    frames,
+    narrowing,
+    period_charts,
+    period_data,
+    retention_frames,
+    steps,
+    tables,
+)
 
 store = data.store()
 totals = data.totals(store)
@@ -50,7 +61,7 @@ with left:
     if curve.empty:
         st.info("No turn was followed by another one in this period.", icon=":material/help:")
     else:
-        st.altair_chart(retention_frames.arrival(curve, limits), key="retention_arrival")
+        drawings.chart(retention_frames.arrival(curve, limits), key="retention_arrival")
 with right:
     st.subheader(
         "What was kept, over time",
@@ -78,12 +89,13 @@ with right:
             icon=":material/help:",
         )
     else:
-        above.altair_chart(
-            period_charts.stacked(
-                held, retention_frames.END_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
-            ),
-            key="retention_held",
-        )
+        with above:
+            drawings.chart(
+                period_charts.stacked(
+                    held, retention_frames.END_SHADES, title=f"{unit} kept, on average", unit=unit, share=False
+                ),
+                key="retention_held",
+            )
 
 if gaps:
     st.subheader("Pauses between turns", anchor=False)

@@ -7,6 +7,7 @@ import streamlit as st
 from turnscope_app import (
     controls,
     data,
+    drawings,
     frames,
     narrowing,
     pages,
@@ -43,7 +44,7 @@ with left:
         help="Turns by path: what the reused part of their prompt came from. Measured by the engines' hooks.",
     )
     found = reuse_frames.paths(course, narrowed.step_ns)
-    st.altair_chart(
+    drawings.chart(
         period_charts.stacked(
             found, reuse_frames.PATH_SHADES, title=f"Turns in {steps.named(narrowed.step_ns)}", unit="Turns"
         ),
@@ -60,7 +61,7 @@ with right:
     if found.empty:
         st.success("Nothing was in the way: all that could be fetched back was.", icon=":material/check_circle:")
     else:
-        st.altair_chart(reuse_frames.in_the_way(found), key="reuse_obstacles")
+        drawings.chart(reuse_frames.in_the_way(found), key="reuse_obstacles")
 
 st.subheader("Computed again, and need not have been", anchor=False)
 avoidable = period_data.avoidable(store, narrowed.asked)

@@ -15,6 +15,7 @@ from turnscope_app import (
     controls,
     data,
     doubt,
+    drawings,
     opted,
     pages,
     part_charts,
@@ -91,7 +92,7 @@ for action in session_answer.next_steps(summary):
 figures = of_session(summary)
 frame = part_charts.parts_frame(figures)
 if not frame.empty:
-    st.altair_chart(part_charts.parts(frame), key="session_parts")
+    drawings.chart(part_charts.parts(frame), key="session_parts")
     st.html(tables.part_style())
     tables.parts(cards.parts(figures), page="session")
 for unknown in session_answer.doubts(summary):
@@ -116,7 +117,7 @@ here = numbers[offset : offset + turn_section.PAGE]
 last_page = turn_section.pages(len(numbers))
 if last_page > 1:
     overview = charts.overview_frame(whole, numbers, turn_section.PAGE)
-    st.altair_chart(charts.overview(overview), key="session_overview")
+    drawings.chart(charts.overview(overview), key="session_overview")
 drawn = timeline.build(whole, rows, here, first=page == 1, last=page == last_page)
 if drawn.lanes:
     timeline_section.draw(drawn, f"{session_id} {page}")
@@ -162,7 +163,7 @@ with left:
     if frame.empty:
         st.info("Not measured: the server that reads prompts did not report these turns (prefill engine's hook).")
     else:
-        st.altair_chart(charts.tokens(frame, here), key="session_tokens")
+        drawings.chart(charts.tokens(frame, here), key="session_tokens")
 with right:
     st.subheader(
         "What the wait for the first word was",
@@ -174,40 +175,43 @@ with right:
     if frame.empty:
         st.info("Not measured: it takes the proxy's hook, and answers that began.")
     else:
-        st.altair_chart(charts.ttft(frame, here), key="session_ttft")
+        drawings.chart(charts.ttft(frame, here), key="session_ttft")
 if rows:
     turn_section.table(shown, rows, here, len(numbers))
 
 # --- for engineers --------------------------------------------------------------------------------------
-details = st.expander("How the context grew, and what moved between the workers", key="session_engine")
-with details:
-    left, right = st.columns(2)
-    with left:
-        st.markdown("**How the context grew**", help="Prompt and answer of every turn of the session, in tokens.")
-        frame = charts.context_frame(whole.turns, numbers)
-        if frame.empty:
-            st.info("Not measured: no engine's hook reported these turns.")
-        else:
-            st.altair_chart(charts.context(frame), key="session_context")
-    with right:
+# Charts take a browser the longest: these are drawn once somebody opens them.
+details = st.expander(
+    "How the context grew, and what moved between the workers", key="session_engine", bind="query-params"
+)
+if details.open:
+    with details:
+        left, right = st.columns(2)
+        with left:
+            st.markdown("**How the context grew**", help="Prompt and answer of every turn of the session, in tokens.")
+            frame = charts.context_frame(whole.turns, numbers)
+            if frame.empty:
+                st.info("Not measured: no engine's hook reported these turns.")
+            else:
+                drawings.chart(charts.context(frame), key="session_context")
+        with right:
+            st.markdown(
+                "**What was moved**",
+                help="Fetched back: from the server that writes answers to the one that reads prompts (reverse fetch). "
+                "Handed over: the other way (handoff).",
+            )
+            frame = charts.bytes_frame(shown, here)
+            if frame.empty:
+                st.info("No transfer between the workers was reported for these turns.")
+            else:
+                drawings.chart(charts.transferred(frame, here), key="session_bytes")
         st.markdown(
-            "**What was moved**",
-            help="Fetched back: from the server that writes answers to the one that reads prompts (reverse fetch). "
-            "Handed "
-            "over: the other way (handoff).",
+            "**How long the engines took**",
+            help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server "
+            "that writes answers (decode worker) had kept, an upper bound.",
         )
-        frame = charts.bytes_frame(shown, here)
+        frame = charts.times_frame(shown, here)
         if frame.empty:
-            st.info("No transfer between the workers was reported for these turns.")
+            st.info("Not measured: no engine's hook reported times for these turns.")
         else:
-            st.altair_chart(charts.transferred(frame, here), key="session_bytes")
-    st.markdown(
-        "**How long the engines took**",
-        help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server "
-        "that writes answers (decode worker) had kept, an upper bound.",
-    )
-    frame = charts.times_frame(shown, here)
-    if frame.empty:
-        st.info("Not measured: no engine's hook reported times for these turns.")
-    else:
-        st.altair_chart(charts.times(frame, here), key="session_times")
+            drawings.chart(charts.times(frame, here), key="session_times")

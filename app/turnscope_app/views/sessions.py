@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import streamlit as st
 
@@ -23,18 +24,24 @@ from turnscope_app import (
     words,
 )
 
+_LISTED: Final = "sessions_listed"
+"""In the session state: the ids of the sessions in the table, a row each."""
+
+# Before anything is drawn: who has clicked a session is not to wait for the list to be made once more.
+clicked = tables.chosen(st.session_state["sessions_table"]) if "sessions_table" in st.session_state else None
+if clicked is not None:
+    st.session_state[pages.BACK] = st.query_params.to_dict()
+    st.switch_page(pages.SESSION, query_params=pages.session_link(st.session_state[_LISTED][clicked]))
+
 store = data.store()
 count, first_ns, newest_ns = data.bounds(store)
-totals = data.totals(store)
 
 controls.head("Sessions", page="sessions")
-if count == 0 and totals.turns == 0:
+if count == 0 and data.totals(store).turns == 0:
     controls.nothing_yet()
 
 st.markdown("Each is one conversation or one run of an agent. **Click a session** to see its turns one by one.")
-figures = data.figures(store, periods.asked(periods.ALL, first_ns, newest_ns, None))
-tables.cards(cards.all_sessions(figures, totals.unattributed_turns), page="sessions")
-
+above = st.container()  # Filled last: the list is what people come for.
 names = data.names(store)
 
 
@@ -128,7 +135,6 @@ if total > data.LIMIT:
     table, _ = data.sessions(store, where, order.value, descending, data.offset(page))
 
 table = frames.opted(table, opted.templates(LABELS_VARIABLE), opted.templates(LINKS_VARIABLE))
-row = None
 if total == 0:
     st.info("No session meets all of these filters. Clear one of them to see more.", icon=":material/filter_alt_off:")
 else:
@@ -136,11 +142,13 @@ else:
         st.caption(text.shown_of(table.num_rows, total, "session"), width="content")
         controls.download(table, "sessions", page="sessions")
     shown = columns.listed(names, table.column_names)
-    row = tables.choose(frames.sessions(table, shown), shown, key="sessions_table", pinned=columns.WHO)
-if row is not None:
-    st.session_state[pages.BACK] = st.query_params.to_dict()
-    st.switch_page(pages.SESSION, query_params=pages.session_link(table["session_id"][row].as_py()))
+    st.session_state[_LISTED] = table["session_id"].to_pylist()
+    tables.choose(frames.sessions(table, shown), shown, key="sessions_table", pinned=columns.WHO)
 
+totals = data.totals(store)
+with above:
+    figures = data.figures(store, periods.asked(periods.ALL, first_ns, newest_ns, None))
+    tables.cards(cards.all_sessions(figures, totals.unattributed_turns), page="sessions")
 if totals.unattributed_turns and not where:
     st.subheader(words.UNATTRIBUTED, anchor=False)
     loose = data.unattributed(store).to_pylist()[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from turnscope_app import controls, data, frames, narrowing, period_data, tables, text, tool_frames
+from turnscope_app import controls, data, drawings, frames, narrowing, period_data, tables, text, tool_frames
 
 store = data.store()
 totals = data.totals(store)
@@ -35,7 +35,7 @@ tables.cards(tool_frames.cards(every, tools.to_pylist()), page="tools")
 if total:
     left, right = st.columns([2, 3])
     with left:
-        st.altair_chart(tool_frames.bars(tool_frames.longest(tools)), key="tools_longest")
+        drawings.chart(tool_frames.bars(tool_frames.longest(tools)), key="tools_longest")
     with right:
         tables.show(
             frames.of(tools.to_pylist(), tool_frames.TOOLS), tool_frames.TOOLS, key="tools_table", pinned="tool"
@@ -61,7 +61,7 @@ if course.empty:
         icon=":material/help:",
     )
 else:
-    st.altair_chart(tool_frames.waits(course), key="tools_waits")
+    drawings.chart(tool_frames.waits(course), key="tools_waits")
 if any(row["application"] for row in rows):
     st.markdown("**By application and version**")
     tables.show(

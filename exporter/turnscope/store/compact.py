@@ -117,14 +117,16 @@ def _merged(
 ) -> Iterator[pa.RecordBatch]:
     """Withdrawn rows go whose keys ``others`` have no row of; None: it is not asked, and they stay."""
     sql.create_empty(connection, table)
-    source, params = sql.rows(table, "files", any_file=True), {"files": addresses}
+    merged = sql.Stored([], addresses)
+    source, params = sql.rows(table, "merged", merged), merged.params("merged")
     connection.execute(f"CREATE TABLE again_{table.name} AS {sql.again(table, source)}", params)
     stays = ""
     if others is not None and table.withdrawn:
-        elsewhere = sql.rows(table, "others", any_file=bool(others))
+        apart = sql.Stored([], others)
+        elsewhere = sql.rows(table, "apart", apart)
         hidden = f"SELECT {table.key} FROM {source} WHERE {table.withdrawn}"
         needed = f"CREATE TABLE hiding AS SELECT {table.key} FROM {elsewhere} WHERE {table.key} IN ({hidden})"
-        connection.execute(needed, params | ({"others": others} if others else {}))
+        connection.execute(needed, params | apart.params("apart"))
         stays = f"WHERE NOT {table.withdrawn} OR {table.key} IN (FROM hiding) "
     query = (
         f"SELECT {table.columns()} FROM {sql.newest(table, source, withdrawn=True)} {stays}"

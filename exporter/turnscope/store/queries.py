@@ -9,7 +9,7 @@ import msgspec
 from turnscope.semconv import NO_OBSTACLE, Reason, Status
 from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
 from turnscope.store.schema import HOLDS, PROCESSES, SESSIONS, SPANS, TURNS
-from turnscope.store.sql import newest, newest_of_few, rows
+from turnscope.store.sql import Stored, newest, newest_of_few, rows
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +99,8 @@ TURNS_NEED: Final = (
     "rewritten_tokens, net_gain_ns"
 )
 Params = dict[str, Any]
+Files = dict[str, Stored]
+"""By table."""
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -118,10 +120,10 @@ FRESH: Final = "fresh_sessions"
 """Name of a table with summaries that are not stored."""
 
 
-def sources(files: dict[str, list[str]], *, fresh: bool = False) -> Sources:
-    """Sources over the files of each table, which the query gets as ``$turns_files`` and so on; with ``fresh``, over
-    the table of that name besides."""
-    found = {t.name: rows(t, f"{t.name}_files", any_file=bool(files[t.name])) for t in TABLES}
+def sources(files: Files, *, fresh: bool = False) -> Sources:
+    """Sources over the files of each table, which the query gets as ``Stored.params`` of its name; with
+    ``fresh``, over the table of that name besides."""
+    found = {t.name: rows(t, t.name, files[t.name]) for t in TABLES}
     if fresh:
         stored = found[SESSIONS.name]
         found[SESSIONS.name] = f"({stored} UNION ALL BY NAME SELECT *, '' AS filename FROM {FRESH})"
@@ -195,19 +197,11 @@ def recent_turns(src: Sources) -> tuple[str, Params]:
     ), {}
 
 
-def holds(src: Sources, session_id: str | None) -> tuple[str, Params]:
-    """The holds that one session's turns left or were offered, oldest first."""
-    found, params = _turns_of(src, session_id)
-    wanted = (
-        "SELECT left_hold_id FROM found WHERE left_hold_id IS NOT NULL "
-        "UNION SELECT used_hold_id FROM found WHERE used_hold_id IS NOT NULL"
-    )
-    candidates = f"(SELECT * FROM {src.holds} WHERE hold_id IN ({wanted}))"
-    return (
-        f"WITH found AS MATERIALIZED {found} "
-        f"SELECT {HOLDS.columns()}, count(*) OVER () AS total FROM {newest_of_few(HOLDS, candidates)} "
-        f"ORDER BY started_ns, hold_id LIMIT $limit OFFSET $offset"
-    ), params
+def holds(src: Sources, hold_ids: list[str]) -> tuple[str, Params]:
+    """Some holds, oldest first."""
+    candidates = f"(SELECT * FROM {src.holds} WHERE hold_id IN (SELECT unnest($hold_ids)))"
+    found = newest_of_few(HOLDS, candidates)
+    return f"SELECT {HOLDS.columns()} FROM {found} ORDER BY started_ns, hold_id", {"hold_ids": hold_ids}
 
 
 def spans(src: Sources, session_id: str) -> tuple[str, Params]:

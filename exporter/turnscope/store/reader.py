@@ -16,10 +16,12 @@ from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
 from turnscope.store.followed import FOLLOWED, followed
 from turnscope.store.manifest import File
-from turnscope.store.queries import Params, Sources
+from turnscope.store.queries import Files, Params, Sources
 from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TABLES, TURNS, Table, to_arrow
 from turnscope.store.scope import Scope
 from turnscope.store.session_queries import Latency, Size, SummaryFilter, SummarySort
+from turnscope.store.shapes import Shapes
+from turnscope.store.sql import Stored
 from turnscope.store.structs import AT_ONCE, Revised, newest, struct
 from turnscope.store.totals import Counts, Totals
 
@@ -51,9 +53,10 @@ class StoreReader:
         self.url = url
         self._files = open_files(url)
         self._connection = sql.connect(memory=MEMORY, threads=threads)
-        self._again: dict[str, tuple[list[str], pa.Table]] = {}
+        self._shapes = Shapes()
+        self._again: dict[str, tuple[Stored, pa.Table]] = {}
         """By table: its files, and the keys that they have several rows of. Files never change."""
-        self._followed: tuple[tuple[list[str], list[str]], pa.Table] | None = None
+        self._followed: tuple[tuple[Stored, Stored], pa.Table] | None = None
         """The relation ``FOLLOWED``, and the files of turns and holds that it is made of."""
         try:
             self._files.register(self._connection)
@@ -98,9 +101,9 @@ class StoreReader:
         """The newest turns of all sessions, newest first, with the columns of ``turns``."""
         return self._page(queries.recent_turns, limit, offset)
 
-    def holds(self, session_id: str | None, *, limit: int = 1000, offset: int = 0) -> Page:
-        """The holds that one session's turns left or were offered: the fields of ``HoldRecord``, oldest first."""
-        return self._page(lambda s: queries.holds(s, session_id), limit, offset)
+    def holds(self, hold_ids: list[str]) -> pa.Table:
+        """Some holds: the fields of ``HoldRecord``, oldest first. One of which nothing is known is missing."""
+        return self._ask(lambda s: queries.holds(s, hold_ids))
 
     def spans(self, session_id: str, *, limit: int = 1000, offset: int = 0) -> Page:
         """The spans of one session's agents: the fields of ``AgentSpan``, oldest first."""
@@ -236,10 +239,12 @@ class StoreReader:
         """What the store covers of ``scope``, without one as a whole."""
         return Totals(**self.ask(lambda s: totals.sums(s, scope), fresh).to_pylist()[0])
 
-    def counts(self, scope: Scope = Scope(), fresh: Fresh = ()) -> Counts:  # noqa: B008 - frozen
-        """How many turns and holds of ``scope`` have each path, reason, suspicion and fate."""
+    def counts(self, scope: Scope = Scope(), fresh: Fresh = (), *, fates: bool = True) -> Counts:  # noqa: B008 - frozen
+        """How many turns and holds of ``scope`` have each path, reason, suspicion and fate; without ``fates``, which
+        take longest to find, those of turns alone."""
         turns = self.ask(lambda s: totals.counts(s, scope), fresh).to_pylist()
-        return totals.build(turns, self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist())
+        held = self.ask(lambda s: totals.hold_counts(s, scope), fresh).to_pylist() if fates else []
+        return totals.build(turns, held)
 
     # --- inside -------------------------------------------------------------------------------------
     def _figures(self, query: Query, fresh: Fresh) -> list[Figures]:
@@ -267,9 +272,9 @@ class StoreReader:
         answer of DuckDB's relation."""
         listed = self._listed()
         for attempt in range(_TRIES):
-            files = {name: [self._files.address(f.path) for f in listed if f.table == name] for name in TABLES}
-            text, params = query(queries.sources(files, fresh=fresh is not None))
             try:
+                files = self._stored(listed)
+                text, params = query(queries.sources(files, fresh=fresh is not None))
                 return self._answer(text, {**params, **(extra or {})}, files, fresh, take)
             except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException):
                 raise  # a mistake in the query, not in the store
@@ -287,12 +292,13 @@ class StoreReader:
         self,
         text: str,
         params: Params,
-        files: dict[str, list[str]],
+        files: Files,
         fresh: pa.Table | None,
         take: Callable[[Any], _Answer],
     ) -> _Answer:
         """Answer from these files, with the relations that the text names."""
-        named = {f"{name}_files": addresses for name, addresses in files.items() if f"${name}_files" in text}
+        every = {key: some for name, stored in files.items() for key, some in stored.params(name).items()}
+        named = {key: some for key, some in every.items() if f"${key}" in text}
         cursor = self._connection.cursor()
         try:
             if fresh is not None:
@@ -306,7 +312,17 @@ class StoreReader:
         finally:
             cursor.close()
 
-    def _followed_turns(self, files: dict[str, list[str]]) -> pa.Table:
+    def _stored(self, listed: list[File]) -> Files:
+        """What is listed, by table."""
+        addresses = {name: [self._files.address(f.path) for f in listed if f.table == name] for name in TABLES}
+        self._shapes.forget(address for some in addresses.values() for address in some)
+        cursor = self._connection.cursor()
+        try:
+            return {name: self._shapes.stored(cursor, some) for name, some in addresses.items()}
+        finally:
+            cursor.close()
+
+    def _followed_turns(self, files: Files) -> pa.Table:
         """The relation ``FOLLOWED``: about 75 bytes of memory a turn, for as long as there is nothing new."""
         of = files[TURNS.name], files[HOLDS.name]
         if self._followed is None or self._followed[0] != of:
@@ -317,12 +333,12 @@ class StoreReader:
             )
         return self._followed[1]
 
-    def _repeated(self, cursor: Any, table: Table, files: list[str], fresh: pa.Table | None) -> pa.Table:
+    def _repeated(self, cursor: Any, table: Table, files: Stored, fresh: pa.Table | None) -> pa.Table:
         """What ``sql.newest`` wants to be told of ``table``."""
         known = self._again.get(table.name)
         if known is None or known[0] != files:
-            source, params = sql.rows(table, "files", any_file=bool(files)), {"files": files} if files else {}
-            known = files, cursor.sql(sql.again(table, source), params=params).to_arrow_table()
+            text = sql.again(table, sql.rows(table, table.name, files))
+            known = files, cursor.sql(text, params=files.params(table.name)).to_arrow_table()
             self._again[table.name] = known
         if fresh is None or table is not SESSIONS:
             return known[1]

@@ -7,11 +7,9 @@ from typing import Final
 
 from turnscope.semconv import Part
 from turnscope.store.fates import fate
-from turnscope.store.followed import FOLLOWED, TOOL, USER
+from turnscope.store.followed import FOLLOWED, KEPT, TOOL, USER
 from turnscope.store.queries import Params, Sources
-from turnscope.store.schema import SESSIONS
-from turnscope.store.scope import Scope
-from turnscope.store.sql import newest
+from turnscope.store.scope import Scope, keys_of_application
 
 GAPS: Final = "gaps"
 FATES: Final = "fates"
@@ -61,19 +59,15 @@ def retention(src: Sources, scope: Scope, step_ns: int, newest_ns: int) -> tuple
             tests.append("model = $model")
     if scope.application is not None:
         params["application"] = scope.application
-        named = newest(SESSIONS, src.sessions, "session_id, applications")
-        of = f"(SELECT hash(session_id) FROM {named} WHERE list_contains(applications, $application))"
         for tests in (turn, hold, reaching):
-            tests.append(f"session_key IN {of}")
+            tests.append(f"session_key IN {keys_of_application(src)}")
     shown = "step * $step_ns <= $newest_ns" + (" AND (step + 1) * $step_ns > $since_ns" if scope.since_ns else "")
     return (
         f"""WITH gaps AS (
     SELECT {_FILLED} AS filled, {_SLOT} AS slot, pause_ns, ttl_ns, "left"
     FROM {FOLLOWED} WHERE {" AND ".join(turn)}),
 kept AS (
-    SELECT held AS hold_id, outcome, lasted_ns AS held_ns, NULL::BIGINT AS ended_ns, hold_started_ns AS started_ns,
-        ttl_ns, tokens, bytes, nullif("left", false) AS hold_key, session_key, pause_ns, lasted_ns
-    FROM {FOLLOWED} WHERE {" AND ".join(hold)}),
+    SELECT {KEPT}, tokens, bytes, lasted_ns FROM {FOLLOWED} WHERE {" AND ".join(hold)}),
 reaching AS MATERIALIZED (
     SELECT hold_started_ns, hold_started_ns + greatest(0, {_UNTIL}) AS hold_ended_ns,
         coalesce(outcome, 'held') AS outcome, tokens, bytes FROM {FOLLOWED} WHERE {" AND ".join(reaching)}),

@@ -99,6 +99,12 @@ def _of_application(src: Sources) -> str:
     return f"session_id IN (SELECT session_id FROM {found} WHERE list_contains(applications, $application))"
 
 
+def keys_of_application(src: Sources) -> str:
+    """The sessions of the application ``$application``, as ``fates.key`` of their ids."""
+    found = newest(SESSIONS, src.sessions, "session_id, applications")
+    return f"(SELECT hash(session_id) FROM {found} WHERE list_contains(applications, $application))"
+
+
 def _where(tests: list[str]) -> str:
     return f" WHERE {' AND '.join(tests)}" if tests else ""
 

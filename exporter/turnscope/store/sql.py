@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +15,20 @@ _TYPES: Final = {
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
 }
-FILES: Final = "read_parquet($%s, union_by_name = true, filename = true, hive_partitioning = false)"
+_ALIKE: Final = "read_parquet($%s_files, filename = true, hive_partitioning = false)"
+_OTHERS: Final = "read_parquet($%s_others, union_by_name = true, filename = true, hive_partitioning = false)"
+
+
+class Stored(NamedTuple):
+    """The files of a table: those that have the same columns, and those that may have any."""
+
+    alike: list[str]
+    others: list[str]
+
+    def params(self, name: str) -> dict[str, list[str]]:
+        """What ``rows`` of that name takes."""
+        given = {f"{name}_files": self.alike, f"{name}_others": self.others}
+        return {parameter: files for parameter, files in given.items() if files}
 
 
 def connect(*, memory: str, threads: int) -> Any:
@@ -44,12 +57,12 @@ def _type(type_: pa.DataType) -> str:
     return _TYPES[type_]
 
 
-def rows(table: Table, parameter: str, *, any_file: bool) -> str:
-    """Every stored row of every revision, in today's columns plus ``filename``."""
-    empty = f"SELECT *, NULL::VARCHAR AS filename FROM empty_{table.name}"
-    if not any_file:
-        return f"({empty})"
-    return f"(SELECT {table.columns()}, filename FROM ({empty} UNION ALL BY NAME SELECT * FROM {FILES % parameter}))"
+def rows(table: Table, name: str, files: Stored) -> str:
+    """Every stored row of every revision, in today's columns plus ``filename``; takes ``files.params(name)``."""
+    parts = [f"SELECT *, NULL::VARCHAR AS filename FROM empty_{table.name}"]
+    parts += [f"SELECT * FROM {_ALIKE % name}"] if files.alike else []
+    parts += [f"SELECT * FROM {_OTHERS % name}"] if files.others else []
+    return f"(SELECT {table.columns()}, filename FROM ({' UNION ALL BY NAME '.join(parts)}))"
 
 
 def again(table: Table, source: str) -> str:

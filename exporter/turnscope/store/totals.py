@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from turnscope.semconv import HoldKind, Status
-from turnscope.store.fates import PAUSE_NEEDS, SESSION, fate, pauses
+from turnscope.store.fates import SESSION, fate
+from turnscope.store.followed import FOLLOWED, KEPT
 from turnscope.store.queries import REUSED, Params, Sources
-from turnscope.store.schema import TURNS
-from turnscope.store.scope import Scope, holds, turns
-from turnscope.store.sql import newest
+from turnscope.store.scope import Scope, holds, keys_of_application, turns
 
 
 class Totals(msgspec.Struct, kw_only=True):
@@ -123,14 +122,23 @@ def counts(src: Sources, scope: Scope) -> tuple[str, Params]:
 
 
 def hold_counts(src: Sources, scope: Scope) -> tuple[str, Params]:
-    """``(kind, value, n)`` rows: how many holds and leases have each fate."""
-    found, params = holds(src, scope, "hold_id, kind, outcome, started_ns, ended_ns, held_ns, ttl_ns")
+    """``(kind, value, n)`` rows: how many holds have each fate, as on the page about them; and how many leases there
+    are."""
+    leases, params = holds(src, scope, "kind")
+    tests = ["held"]
+    if scope.since_ns is not None:
+        tests.append("hold_started_ns >= $since_ns")
+    if scope.until_ns is not None:
+        tests.append("hold_started_ns < $until_ns")
+    if scope.model is not None:
+        tests.append("model = $model")
+    if scope.application is not None:
+        tests.append(f"session_key IN {keys_of_application(src)}")
     return (
-        f"WITH t AS MATERIALIZED {newest(TURNS, src.turns, PAUSE_NEEDS)} "
-        f"SELECT h.kind, {fate('h', 'p')} AS value, count(*) AS n "
-        f"FROM {found} h LEFT JOIN (SELECT DISTINCT ON (hold_key) * FROM {pauses('t', 't')}) p "
-        "ON p.hold_key = hash(h.hold_id) "
-        "GROUP BY ALL ORDER BY kind, n DESC, value"
+        f"WITH kept AS (SELECT {KEPT} FROM {FOLLOWED} WHERE {' AND '.join(tests)}) "
+        f"SELECT '{HoldKind.HOLD}' AS kind, {fate('kept', 'kept')} AS value, count(*) AS n FROM kept GROUP BY value "
+        f"UNION ALL SELECT kind, NULL, count(*) FROM {leases} WHERE kind != '{HoldKind.HOLD}' GROUP BY kind "
+        "ORDER BY kind, n DESC, value"
     ), params
 
 

@@ -37,14 +37,23 @@ def read(reader: StoreReader, session_id: str, now_ns: int) -> Whole | None:
     One that is too large to be taken apart has the turns and holds that the store has, and nothing that ran.
     """
     table = reader.turns(session_id, limit=ALL).table
-    holds = reader.holds(session_id, limit=ALL).table
-    large = summing.large(reader, session_id, now_ns)
-    if large is not None:
+    holds = reader.holds(_of_holds(table))
+    found = reader.spans(session_id, limit=max(1, summing.MOST_ROWS - len(table)))
+    if len(table) + found.total > summing.MOST_ROWS:
+        large = summing.large(reader, session_id, now_ns)
+        if large is None:
+            return read(reader, session_id, now_ns)  # It has shrunk meanwhile.
         return Whole(large.summary, large.segments, table, [], holds)
     turns = list(structs(table, Turn))
-    spans = list(structs(reader.spans(session_id, limit=ALL).table, AgentSpan))
+    spans = list(structs(found.table, AgentSpan))
     session = summarise(session_id, turns, spans, revision=now_ns)
     if session is None:
         return None
     ran = activities(turns, aligned(turns, spans))
     return Whole(session.summary, session.segments, table, ran, holds)
+
+
+def _of_holds(turns: pa.Table) -> list[str]:
+    """The ids of the holds that the turns left or were offered."""
+    ids = pa.chunked_array([*turns["left_hold_id"].chunks, *turns["used_hold_id"].chunks], pa.string())
+    return [str(one) for one in ids.drop_null().unique().to_pylist()]
