@@ -22,10 +22,10 @@ CLAUSES: Final[dict[str, str]] = {
     Reason.HANDLE_TAKEN_BY_SIBLING: "a turn beside it had taken the handle",
     Reason.PREVIOUS_TURN_ABORTED: "the turn before it did not finish and left nothing to fetch",
     Reason.STOPPED_BY_STRING: "the answer before it ended at a stop string, after which the engine keeps nothing",
-    Reason.HOLDER_LOST: "the server that kept its memory (decode worker) was gone",
+    Reason.HOLDER_LOST: "the server that kept its memory (decode engine) was gone",
     Reason.HANDSHAKE_FAILED: "the server that reads prompts could not connect to the one that had kept its memory "
-    "(prefill to decode worker)",
-    Reason.TRANSFER_FAILED: "reading what was kept for it failed (from the decode worker)",
+    "(prefill to decode engine)",
+    Reason.TRANSFER_FAILED: "reading what was kept for it failed (from the decode engine)",
     Reason.EMPTY_HANDOFF_AFTER_PREEMPTION: "it was pushed out and resumed, and was then handed over empty",
     Reason.PREFIX_DIVERGED: "its history was not that of the turn before any more (the client changed it)",
     Reason.STUCK: "it waits for a transfer that nobody began",

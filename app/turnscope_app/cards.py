@@ -214,7 +214,7 @@ def _fetched(tokens: int | None, size: int | None) -> Card:
     return Card(
         "Tokens fetched back",
         text.count(tokens),
-        f"Read back from servers that write answers, which had kept them (reverse fetch from decode workers). Bytes "
+        f"Read back from servers that write answers, which had kept them (reverse fetch from decode engines). Bytes "
         f"moved: {text.size(size)}.",
     )
 

@@ -227,7 +227,7 @@ SESSIONS: Final = (
     Column(
         "main_reason",
         "Most often in the way",
-        "The most frequent obstacle to fetching back. First turns, prompts that their reader (prefill worker) still "
+        "The most frequent obstacle to fetching back. First turns, prompts that their reader (prefill engine) still "
         "had and parts "
         "too small to fetch are none.",
         Kind.WORD,
@@ -250,19 +250,19 @@ SESSIONS: Final = (
     Column(
         "local_hit_tokens",
         "Reused, own memory",
-        "Found in the own memory of the server that reads prompts (local hit in the prefill worker's cache).",
+        "Found in the own memory of the server that reads prompts (local hit in the prefill engine's cache).",
         Kind.TOKENS,
     ),
     Column(
         "fetched_tokens",
         "Reused, fetched back",
-        "Read back from the server that writes answers, which had kept them (reverse fetch from the decode worker).",
+        "Read back from the server that writes answers, which had kept them (reverse fetch from the decode engine).",
         Kind.TOKENS,
     ),
     Column(
         "computed_tokens",
         "Computed",
-        "Computed by the server that reads prompts (prefill worker), new text included.",
+        "Computed by the server that reads prompts (prefill engine), new text included.",
         Kind.TOKENS,
     ),
     Column(
@@ -275,7 +275,7 @@ SESSIONS: Final = (
     Column(
         "fetched_bytes",
         "Fetched back",
-        "Data moved back to servers that read prompts (from decode to prefill workers).",
+        "Data moved back to servers that read prompts (from decode to prefill engines).",
         Kind.BYTES,
     ),
     Column("models", "Model", "The models that served it.", Kind.LIST, value=_names("models")),

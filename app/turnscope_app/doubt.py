@@ -22,8 +22,8 @@ READS: Final = (
     "diverged_after",
 )
 """Columns of turns that it takes."""
-READER: Final = "the server that reads prompts (prefill worker)"
-WRITER: Final = "the server that writes answers (decode worker)"
+READER: Final = "the server that reads prompts (prefill engine)"
+WRITER: Final = "the server that writes answers (decode engine)"
 
 
 def proof(turn: Turn) -> str:
@@ -82,7 +82,7 @@ def in_short(turns: Sequence[Turn]) -> str:
 
 
 def had_by_writer(turn: Turn) -> int | None:
-    """Prompt tokens that the decode worker neither read from the prefill worker nor computed: it had them itself."""
+    """Prompt tokens that the decode engine neither read from the prefill engine nor computed: it had them itself."""
     prompt, read, computed = (turn[name] for name in ("prompt_tokens", "handoff_tokens", "decode_computed_tokens"))
     return None if prompt is None or read is None else max(0, prompt - read - (computed or 0))
 

@@ -118,14 +118,14 @@ GROUPS: Final = (
             Column(
                 "local_hit_tokens",
                 "Reused, own memory",
-                "Found in the own memory of the server that reads prompts (local hit in the prefill worker's cache).",
+                "Found in the own memory of the server that reads prompts (local hit in the prefill engine's cache).",
                 Kind.TOKENS,
             ),
             Column(
                 "fetched_tokens",
                 "Reused, fetched back",
                 "Read back from the server that writes answers, which had kept them (reverse fetch from the decode "
-                "worker).",
+                "engine).",
                 Kind.TOKENS,
             ),
             Column(
@@ -137,7 +137,7 @@ GROUPS: Final = (
             Column(
                 "computed_tokens",
                 "Computed",
-                "Computed by the prompt's reader (prefill worker), new text included.",
+                "Computed by the prompt's reader (prefill engine), new text included.",
                 Kind.TOKENS,
             ),
             Column(
@@ -181,7 +181,7 @@ GROUPS: Final = (
             Column(
                 "local_miss",
                 "Not in the reader's own memory because",
-                "Why the worker did not find what the session had computed before (local miss).",
+                "Why the engine did not find what the session had computed before (local miss).",
             ),
             Column(
                 "continuity_evidence",
@@ -191,14 +191,14 @@ GROUPS: Final = (
             Column(
                 "remainder_tokens",
                 "Left to fetch",
-                "What was offered beyond the worker's own cache, at most the prompt.",
+                "What was offered beyond the engine's own cache, at most the prompt.",
                 Kind.TOKENS,
                 absent="nothing was offered",
             ),
             Column(
                 "decode_computed_tokens",
                 "Computed where the answer was written",
-                "Of the prompt, what the server that writes answers (decode worker) computed itself; 1 where all was "
+                "Of the prompt, what the server that writes answers (decode engine) computed itself; 1 where all was "
                 "handed over.",
                 Kind.TOKENS,
             ),
@@ -212,14 +212,14 @@ GROUPS: Final = (
             Column(
                 "threshold_tokens",
                 "Least worth fetching",
-                "Below it the prompt's reader (prefill worker) computes instead (kv_recompute_threshold).",
+                "Below it the prompt's reader (prefill engine) computes instead (kv_recompute_threshold).",
                 Kind.TOKENS,
             ),
             Column(
                 "handoff_tokens",
                 "Handed over",
                 "What the writer of the answer took over from the reader of the prompt (handoff, decode from prefill "
-                "worker).",
+                "engine).",
                 Kind.TOKENS,
             ),
         ),
@@ -248,7 +248,7 @@ GROUPS: Final = (
             Column(
                 "fetch_ns",
                 "Fetch",
-                "Reading back what was kept (from the decode worker); an upper bound, it includes up to one engine "
+                "Reading back what was kept (from the decode engine); an upper bound, it includes up to one engine "
                 "step.",
                 Kind.MS,
             ),
@@ -269,7 +269,7 @@ GROUPS: Final = (
             Column("ttft_proxy_ns", "First token: proxy", "The proxy's own part of the time to it.", Kind.MS),
             Column("ttft_queue_ns", "First token: queues", "Waiting in the engines' queues.", Kind.MS),
             Column(
-                "ttft_fetch_ns", "First token: fetch", "Reading back what was kept (from the decode worker).", Kind.MS
+                "ttft_fetch_ns", "First token: fetch", "Reading back what was kept (from the decode engine).", Kind.MS
             ),
             Column("ttft_prefill_ns", "First token: computing", "Computing the rest of the prompt.", Kind.MS),
             Column(
@@ -281,7 +281,7 @@ GROUPS: Final = (
             Column(
                 "ttft_first_step_ns",
                 "First token: first step",
-                "The usual first step of the answer's writer (decode worker).",
+                "The usual first step of the answer's writer (decode engine).",
                 Kind.MS,
             ),
             Column(
@@ -293,15 +293,15 @@ GROUPS: Final = (
             Column(
                 "first_step_ns",
                 "First step",
-                "The first step of the answer's writer (decode worker), as it was.",
+                "The first step of the answer's writer (decode engine), as it was.",
                 Kind.MS,
             ),
-            Column("first_step_usual_ns", "First step, usually", "Its median on this worker.", Kind.MS),
+            Column("first_step_usual_ns", "First step, usually", "Its median on this engine.", Kind.MS),
             Column(
                 "net_gain_ns",
                 "Gained by fetching",
                 "Time that computing would have taken, less what fetching took; below 0 where computing was faster. "
-                "Estimated from this worker's own speed.",
+                "Estimated from this engine's own speed.",
                 Kind.MS,
             ),
             Column("net_gain_low_ns", "... at least", "The lower end of that estimate.", Kind.MS),
@@ -309,7 +309,7 @@ GROUPS: Final = (
             Column(
                 "recompute_ns",
                 "Spent on computing again",
-                "What computing it once more took, by this worker's own speed.",
+                "What computing it once more took, by this engine's own speed.",
                 Kind.MS,
             ),
             Column("recompute_low_ns", "... at least", "The lower end of that estimate.", Kind.MS),
@@ -320,7 +320,7 @@ GROUPS: Final = (
             Column(
                 "refetch_basis",
                 "Estimated by",
-                "measured: this worker's own fetches; assumed: the published reference, while there are too few.",
+                "measured: this engine's own fetches; assumed: the published reference, while there are too few.",
                 absent=NONE,
             ),
             Column(
@@ -345,18 +345,18 @@ GROUPS: Final = (
         ),
     ),
     Group(
-        "Moved between workers",
+        "Moved between engines",
         (
             Column(
                 "fetched_bytes",
                 "Fetched back",
-                "Data moved back to the prompt's reader (from the decode to the prefill worker).",
+                "Data moved back to the prompt's reader (from the decode to the prefill engine).",
                 Kind.BYTES,
             ),
             Column(
                 "handoff_bytes",
                 "Handed over",
-                "Data moved on to the answer's writer (from the prefill to the decode worker: handoff).",
+                "Data moved on to the answer's writer (from the prefill to the decode engine: handoff).",
                 Kind.BYTES,
             ),
         ),
@@ -407,7 +407,7 @@ GROUPS: Final = (
             Column(
                 "hold_held_ns",
                 "Kept for",
-                "How long, by the own clock of the server that kept it (decode worker).",
+                "How long, by the own clock of the server that kept it (decode engine).",
                 Kind.SECONDS,
             ),
         ),
@@ -421,7 +421,7 @@ GROUPS: Final = (
             ),
             Column("hold_ttl_ns", "Time limit", "Of the server that kept it (decoder_kv_blocks_ttl).", Kind.SECONDS),
             Column("hold_tokens", "Kept", "How much of the conversation was kept.", Kind.TOKENS),
-            Column("hold_bytes", "Kept", "Memory on the server that wrote the answer (decode worker).", Kind.BYTES),
+            Column("hold_bytes", "Kept", "Memory on the server that wrote the answer (decode engine).", Kind.BYTES),
         ),
     ),
     Group(
@@ -456,7 +456,7 @@ GROUPS: Final = (
             Column(
                 "speculative",
                 "Speculative decoding",
-                "Whether the writer of answers (decode worker) drafts ahead.",
+                "Whether the writer of answers (decode engine) drafts ahead.",
                 Kind.YES_NO,
             ),
             Column("late", "Late facts", "Whether facts came after the turn had been counted.", Kind.YES_NO),

@@ -198,7 +198,7 @@ def gains(balance: Row) -> list[Card]:
         Card(
             "Fetched back",
             text.count(balance["fetched_tokens"], "tokens"),
-            f"Read back from the servers that had kept them (reverse fetch from decode workers) by "
+            f"Read back from the servers that had kept them (reverse fetch from decode engines) by "
             f"{text.count(balance['fetches'])} turns; "
             f"{text.size(balance['fetched_bytes'])} were moved.",
         ),

@@ -86,7 +86,7 @@ def ending(turn: Turn) -> str:
 
 
 def kept(turn: Turn) -> str:
-    """What the decode worker kept for the next turn, and what became of it."""
+    """What the decode engine kept for the next turn, and what became of it."""
     if turn["left_hold_id"] is None:
         return "No memory was kept for a next turn, as far as was seen."
     if not turn["hold_seen"]:

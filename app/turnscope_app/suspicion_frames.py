@@ -14,15 +14,15 @@ STEPS: Final[dict[str, str]] = {
     Suspicion.KV_MISMATCH: "Ask again in a new session before you rely on this answer. Then see to it that the proxy "
     "gives a handle only to a request that continues the turn it came from: clients keep the history, reasoning "
     "included, as it was sent, put what changes from turn to turn behind it, and take a new session id when they "
-    "edit it. Empty the cache of the server that reads prompts afterwards (prefill worker).",
+    "edit it. Empty the cache of the server that reads prompts afterwards (prefill engine).",
     Suspicion.READ_AFTER_RELEASE: "Ask again before you rely on this answer. Then let the proxy pass "
     "`kv_transfer_params` on whole, with `remote_blocks_expiry_time`, keep handles for 5 s less than "
     "`decoder_kv_blocks_ttl`, and keep the hosts' clocks in step.",
     Suspicion.STALE_HANDLE: "Ask again before you rely on this answer. Then let the proxy drop the handles of a server "
-    "(decode worker) that was restarted, and those whose time limit is over.",
+    "(decode engine) that was restarted, and those whose time limit is over.",
     Suspicion.DUPLICATE_HANDLE: "Ask again before you rely on this answer. Then let the proxy remove a handle when it "
-    "gives it (take, not read), under a lock that its workers share; retries and regenerations go without it.",
-    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of workers "
+    "gives it (take, not read), under a lock that its processes share; retries and regenerations go without it.",
+    Suspicion.ANSWERED_AFTER_FAILED_LOAD: "Ask again before you rely on this answer. Then mend the pair of engines "
     "that cannot read from each other, and set `kv_load_failure_policy` to `fail` until then.",
 }
 """What to do about each kind."""

@@ -86,7 +86,7 @@ def reading(timeline: Timeline) -> str:
     if timeline.holds:
         said.append(
             "Under the axis of what ran: what the server that writes answers kept in memory for the next turn (hold on "
-            "a decode worker), and a grey mark where its time limit was."
+            "a decode engine), and a grey mark where its time limit was."
         )
     if timeline.merged:
         said.append("There is more than can be drawn: a bar stands for what took most of its stretch.")

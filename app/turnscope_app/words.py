@@ -44,22 +44,22 @@ PATHS: Final[dict[str, Word]] = {
     Path.RECOMPUTE: Word(
         "Nothing reused",
         "recompute",
-        "Nothing could be reused: the server that reads prompts (prefill worker) computed the whole of it.",
+        "Nothing could be reused: the server that reads prompts (prefill engine) computed the whole of it.",
     ),
     Path.LOCAL_HIT: Word(
         "Own memory",
         "local hit",
-        "What was reused was still in the own memory of the server that reads prompts (prefill worker's cache).",
+        "What was reused was still in the own memory of the server that reads prompts (prefill engine's cache).",
     ),
     Path.REVERSE_FETCH: Word(
         "Fetched back",
         "reverse fetch",
-        "What was reused was fetched back from the server that writes answers (decode worker), which had kept it.",
+        "What was reused was fetched back from the server that writes answers (decode engine), which had kept it.",
     ),
     Path.MIXED: Word(
         "Partly own, partly fetched",
         "mixed",
-        "One part was in the own memory of the server that reads prompts (prefill worker), another was fetched back.",
+        "One part was in the own memory of the server that reads prompts (prefill engine), another was fetched back.",
     ),
     Path.EXTERNAL_HIT: Word(
         "From another store", "external hit", "At least a part came from a separate store of such memory (KV cache)."
@@ -118,7 +118,7 @@ REASONS: Final[dict[str, Word]] = {
     Reason.DECLINED_EXPIRED: Word(
         "Too late, declined",
         "declined expired",
-        "What was kept for this turn was about to be let go, or had been (the hold on the decode worker), so it was "
+        "What was kept for this turn was about to be let go, or had been (the hold on the decode engine), so it was "
         "not read. "
         "Let the proxy forget a handle 5 s before decoder_kv_blocks_ttl. To reach longer pauses, raise "
         "decoder_kv_blocks_ttl first and the proxy's limit with it.",
@@ -131,7 +131,7 @@ REASONS: Final[dict[str, Word]] = {
     Reason.LOCAL_HIT_COVERS: Word(
         "Already had everything",
         "local hit covers",
-        "The server that reads prompts (prefill worker) still had all that could have been fetched. This is the best "
+        "The server that reads prompts (prefill engine) still had all that could have been fetched. This is the best "
         "case.",
     ),
     Reason.HANDLE_CONSUMED_BY_RETRY: Word(
@@ -157,16 +157,16 @@ REASONS: Final[dict[str, Word]] = {
     Reason.HOLDER_LOST: Word(
         "Memory gone with its server",
         "holder lost",
-        "The server that had kept the memory (decode worker) was restarted or lost.",
+        "The server that had kept the memory (decode engine) was restarted or lost.",
     ),
     Reason.HANDSHAKE_FAILED: Word(
         "Could not connect",
         "handshake failed",
         "The server that reads prompts could not connect to the one that had kept the memory (prefill to decode "
-        "worker).",
+        "engine).",
     ),
     Reason.TRANSFER_FAILED: Word(
-        "Transfer failed", "transfer failed", "Reading what was kept began and failed (from the decode worker)."
+        "Transfer failed", "transfer failed", "Reading what was kept began and failed (from the decode engine)."
     ),
     Reason.EMPTY_HANDOFF_AFTER_PREEMPTION: Word(
         "Handed over empty",
@@ -200,7 +200,7 @@ SUSPICIONS: Final[dict[str, Word]] = {
     Suspicion.READ_AFTER_RELEASE: Word(
         "Read after release",
         "read after release",
-        "Memory was read after the server that kept it (decode worker) had given it back: it may already have been of "
+        "Memory was read after the server that kept it (decode engine) had given it back: it may already have been of "
         "another text.",
     ),
     Suspicion.STALE_HANDLE: Word(
@@ -261,7 +261,7 @@ FATES: Final[dict[str, Word]] = {
     ),
     Fate.LEASE: Word("Lease ran out", "lease", "The reader did not come before the lease ended."),
     Fate.HOLDER_LOST: Word(
-        "Gone with its server", "holder lost", "The server that kept the memory (decode worker) went away."
+        "Gone with its server", "holder lost", "The server that kept the memory (decode engine) went away."
     ),
     Fate.ABORTED: Word("Broken off", "aborted", "It was given up because its request was aborted."),
     Fate.UNKNOWN: Word("Unknown", "unknown", "The memory was let go, and how was not seen."),
@@ -318,7 +318,7 @@ INPUT: Final[dict[str, Word]] = {
     Detail.PREFILL: Word(
         "Computing the prompt",
         "prefill compute",
-        "The server that reads prompts (prefill worker) computes what was not reused.",
+        "The server that reads prompts (prefill engine) computes what was not reused.",
     ),
     Detail.HANDOFF: Word(
         "Handing over",
@@ -328,7 +328,7 @@ INPUT: Final[dict[str, Word]] = {
     Detail.FIRST_STEP: Word(
         "First word",
         "first decode step",
-        "The first step of the server that writes answers (decode worker), until the first word is on its way.",
+        "The first step of the server that writes answers (decode engine), until the first word is on its way.",
     ),
     Detail.UNATTRIBUTED: Word(
         "Not explained", "unattributed", "None of the other parts explains it: the network, for one."
@@ -341,10 +341,10 @@ INPUT: Final[dict[str, Word]] = {
 
 SOURCES: Final[dict[str, Word]] = {
     TokenSource.LOCAL_HIT: Word(
-        "Own memory", "local hit", "Found in the own memory of the server that reads prompts (prefill worker's cache)."
+        "Own memory", "local hit", "Found in the own memory of the server that reads prompts (prefill engine's cache)."
     ),
     TokenSource.FETCHED: Word(
-        "Fetched back", "fetched", "Read back from the memory of the server that writes answers (decode worker)."
+        "Fetched back", "fetched", "Read back from the memory of the server that writes answers (decode engine)."
     ),
     TokenSource.EXTERNAL: Word(
         "From another store", "external", "Loaded from a separate store of such memory (KV cache)."

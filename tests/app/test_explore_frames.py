@@ -401,8 +401,8 @@ def test_the_story_of_a_turn_adds_up() -> None:
         )
     )  # fmt: skip
     assert told == (
-        "Of the prompt's 1,250 tokens, 128 were in the own memory of the server that reads prompts (prefill worker), "
-        "896 were fetched back (786.4 kB in 12.0 ms) from the server that writes answers (decode worker) and 226 were "
+        "Of the prompt's 1,250 tokens, 128 were in the own memory of the server that reads prompts (prefill engine), "
+        "896 were fetched back (786.4 kB in 12.0 ms) from the server that writes answers (decode engine) and 226 were "
         "computed (6 of them had been computed before)."
     )
 
@@ -444,7 +444,7 @@ def _kept(fate: str, **changes: Any) -> str:
 
 def test_a_hold_that_nobody_came_back_for_is_said_to_be_normal() -> None:
     assert _kept("not_continued") == (
-        "Memory of 952 tokens was kept by the server that writes answers (decode worker) for 30.00 s. No later turn of "
+        "Memory of 952 tokens was kept by the server that writes answers (decode engine) for 30.00 s. No later turn of "
         "the session has come, so the memory was let go at its time limit. This is normal: every session has a last "
         "turn."
     )
@@ -463,7 +463,7 @@ def test_a_hold_that_the_next_turn_did_not_ask_for_says_so() -> None:
 
 
 def test_a_hold_that_is_still_kept_or_was_not_reported_says_so() -> None:
-    assert _kept("held").endswith("is still kept by the server that writes answers (decode worker) for the next turn.")
+    assert _kept("held").endswith("is still kept by the server that writes answers (decode engine) for the next turn.")
     assert "has not been reported" in stories.kept(_row(left_hold_id="h"))
 
 

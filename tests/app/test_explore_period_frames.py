@@ -187,7 +187,7 @@ def _suspected(**changes: Any) -> dict[str, Any]:
         ),
         (
             {"suspect_tokens": 0, "prompt_tokens": 1_197, "handoff_tokens": 45, "diverged_after": 531},
-            "The prompt was read anew, but the server that writes answers (decode worker) took the prompt's first "
+            "The prompt was read anew, but the server that writes answers (decode engine) took the prompt's first "
             "1,152 tokens from its own memory. Up to 621 of them, from position 531 on,",
         ),
         ({"suspect_tokens": 0}, "Which memory it is about was not measured."),

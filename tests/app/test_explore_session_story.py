@@ -144,7 +144,7 @@ def test_a_turn_after_a_cancelled_one_names_it_and_what_reading_again_took(tmp_p
     )
     assert (
         "Turn 3 may have a wrong answer: reused memory of other text (kv mismatch), by the server that writes answers "
-        "(decode worker) from its own memory." in said
+        "(decode engine) from its own memory." in said
     )
 
 

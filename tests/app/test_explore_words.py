@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import re
 from enum import StrEnum
 
@@ -74,6 +75,13 @@ def test_no_plain_word_is_an_engines_own_word_but_a_handle_that_is_explained() -
 def test_the_newcomers_word_comes_first_and_the_engines_second() -> None:
     assert words.PATHS[Path.REVERSE_FETCH].shown == "Fetched back (reverse fetch)"
     assert words.PATHS[Path.UNKNOWN].shown == "Unknown"
+
+
+def test_an_engine_is_called_an_engine_and_never_a_worker_which_is_one_of_its_processes() -> None:
+    folder = pathlib.Path(words.__file__).parent
+    for path in [*folder.rglob("*.py"), *folder.rglob("*.html")]:
+        text = " ".join(re.sub(r'"\s*\n\s*"', "", path.read_text()).split())
+        assert re.findall(r"(?i)(?:prefill|decode) workers?", text) == [], path.name
 
 
 def test_a_value_from_a_newer_turnscope_is_shown_as_it_is() -> None:

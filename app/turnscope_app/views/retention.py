@@ -24,7 +24,7 @@ controls.head("Retention", page="retention")
 if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
-    "When an answer is done, the server that wrote it (decode worker) can **keep** its memory for a while (a hold), so "
+    "When an answer is done, the server that wrote it (decode engine) can **keep** its memory for a while (a hold), so "
     "that the session's next turn can fetch it back. Kept too short, turns come too late; kept too long, memory is "
     "missing for others."
 )

@@ -26,8 +26,8 @@ if totals.turns == 0:
     controls.nothing_yet()
 st.markdown(
     "An agent sends its whole conversation again with every turn. What the model server still has of it need not be "
-    "computed again: the server that reads prompts (prefill worker) has it in its **own memory**, or it is **fetched "
-    "back** from the server that writes answers (decode worker), which "
+    "computed again: the server that reads prompts (prefill engine) has it in its **own memory**, or it is **fetched "
+    "back** from the server that writes answers (decode engine), which "
     "kept it."
 )
 narrowed = narrowing.bar(store, totals, page="reuse")

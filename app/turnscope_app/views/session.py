@@ -182,7 +182,7 @@ if rows:
 # --- for engineers --------------------------------------------------------------------------------------
 # Charts take a browser the longest: these are drawn once somebody opens them.
 details = st.expander(
-    "How the context grew, and what moved between the workers", key="session_engine", bind="query-params"
+    "How the context grew, and what moved between the engines", key="session_engine", bind="query-params"
 )
 if details.open:
     with details:
@@ -202,13 +202,13 @@ if details.open:
             )
             frame = charts.bytes_frame(shown, here)
             if frame.empty:
-                st.info("No transfer between the workers was reported for these turns.")
+                st.info("No transfer between the engines was reported for these turns.")
             else:
                 drawings.chart(charts.transferred(frame, here), key="session_bytes")
         st.markdown(
             "**How long the engines took**",
             help="Prefill: computing the prompt, on the server that reads prompts. Fetch: reading back what the server "
-            "that writes answers (decode worker) had kept, an upper bound.",
+            "that writes answers (decode engine) had kept, an upper bound.",
         )
         frame = charts.times_frame(shown, here)
         if frame.empty:

@@ -40,8 +40,8 @@ INPUT: Final = {
     "input_queue_ns": "in the engines' queues",
     "input_reverse_fetch_ns": "fetching back",
     "input_prefill_ns": "computing the prompt",
-    "input_handoff_ns": "handing over to the decode worker",
-    "input_first_step_ns": "first step of the decode worker",
+    "input_handoff_ns": "handing over to the decode engine",
+    "input_first_step_ns": "first step of the decode engine",
     "input_unattributed_ns": "not attributed",
     "input_client_ns": "in the agent's client, before the proxy",
 }
