@@ -13,12 +13,11 @@ from typing import Final, NamedTuple
 
 from turnscope.assembly.moments import Moment, clock_of
 from turnscope.assembly.sources import ClockState, EmitterState, Offset
-from turnscope.assembly.state import HoldState, Leg, State, TurnState
+from turnscope.assembly.state import EndedRequest, HoldState, State, TurnState
 from turnscope.assembly.tokens import FINISHED
 from turnscope.assembly.turns import decode
 from turnscope.model import SECOND_NS, Attempt, ClockStatus, Event, SteppedClock
-from turnscope.semconv import Direction, TransferState
-from turnscope.semconv import Leg as Part
+from turnscope.semconv import Direction, Leg, TransferState
 
 DRIFT: Final = 2000
 """Monotonic clocks that NTP pulls at may part by one in so many: 0.5 ms a second, what Linux allows it at most."""
@@ -179,11 +178,11 @@ class Clocks:
                 pairs.pop(name, None)
 
 
-def _around(attempt: Attempt, leg: Leg) -> tuple[int, int] | None:
+def _around(attempt: Attempt, leg: EndedRequest) -> tuple[int, int] | None:
     """When, by the proxy's clock, it sent the request that became ``leg``, and had its whole answer."""
     if leg.request.finish_reason not in FINISHED or attempt.started_mono_ns is None:
         return None
-    if leg.request.leg is Part.PREFILL:
+    if leg.request.leg is Leg.PREFILL:
         status, begun_ns, ended_ns = attempt.prefill_status, attempt.prefill_start_ns, attempt.prefill_end_ns
     else:
         status, begun_ns, ended_ns = attempt.decode_status, attempt.decode_start_ns, attempt.last_byte_ns
@@ -194,7 +193,7 @@ def _around(attempt: Attempt, leg: Leg) -> tuple[int, int] | None:
     return attempt.started_mono_ns + begun_ns, attempt.started_mono_ns + ended_ns
 
 
-def first_leg(turn: TurnState) -> Leg | None:
+def first_leg(turn: TurnState) -> EndedRequest | None:
     """The P leg (or whole request), else the D leg that its engine accepted first."""
     return turn.prefill or min(turn.decodes, key=lambda leg: leg.request.added_mono_ns, default=None)
 

@@ -12,7 +12,7 @@ from turnscope.assembly import cards
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.nodes import Interval, Moving, NodeState, Window
-from turnscope.assembly.ranks import read_of
+from turnscope.assembly.ranks import as_read
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import State
 from turnscope.assembly.transport import Traffic, card_bytes, figures, infer, total
@@ -123,7 +123,7 @@ class Fabric:
         """Take one rank's read: it counts on every node that one of its ends is on."""
         if transfer.state is not TransferState.DONE or not transfer.bytes or transfer.bytes < 0:
             return
-        read = read_of(event, transfer)
+        read = as_read(event, transfer)
         for node in self._state.nodes.values():
             mine, holds = cards.here(node, read.host), cards.holder_here(node, read, self._engines)
             if mine or holds:

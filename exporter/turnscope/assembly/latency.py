@@ -8,12 +8,11 @@ from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.evidence import fetches
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.ranks import MOVING, lasted_ns
-from turnscope.assembly.state import Leg, Read, TurnState
+from turnscope.assembly.state import EndedRequest, Read, TurnState
 from turnscope.assembly.tokens import Split
 from turnscope.assembly.ttft import Parts, Stamps, parts
 from turnscope.assembly.turns import decode
-from turnscope.semconv import Direction
-from turnscope.semconv import Leg as Part
+from turnscope.semconv import Direction, Leg
 
 WAY_ERROR_NS: Final = 1_000_000
 """The way to D is told from its first step only where the clocks are known this well."""
@@ -34,7 +33,7 @@ def ttft_parts(turn: TurnState, on_p: OnP, clocks: Clocks) -> Parts | None:
     attempt, leg = turn.attempt, turn.prefill
     if attempt is None or attempt.first_byte_ns is None:
         return None
-    whole = leg is not None and leg.request.leg is Part.WHOLE
+    whole = leg is not None and leg.request.leg is Leg.WHOLE
     last = leg if whole else decode(turn)
     if whole:
         on_p = OnP()
@@ -64,12 +63,12 @@ def ttft_parts(turn: TurnState, on_p: OnP, clocks: Clocks) -> Parts | None:
     )
 
 
-def _computes(last: Leg) -> bool:
+def _computes(last: EndedRequest) -> bool:
     """D was handed nothing and computes the prompt."""
     return not last.request.external_tokens and (last.request.computed_tokens or 0) > 1
 
 
-def _waited_ns(leg: Leg | None) -> int | None:
+def _waited_ns(leg: EndedRequest | None) -> int | None:
     """From being accepted to its first step: engines count a load as waiting. None when the engine's clock says that it
     began before."""
     if leg is None or leg.request.scheduled_mono_ns is None:
@@ -91,7 +90,7 @@ def on_p(turn: TurnState, split: Split | None) -> OnP:
     return OnP(waited_ns - (moved or 0), moved, prefill_ns)
 
 
-def _on_d(turn: TurnState, last: Leg | None) -> tuple[int | None, int | None]:
+def _on_d(turn: TurnState, last: EndedRequest | None) -> tuple[int | None, int | None]:
     """Queue and load of the D leg."""
     waited_ns = _waited_ns(last)
     if last is None or waited_ns is None:
@@ -99,12 +98,12 @@ def _on_d(turn: TurnState, last: Leg | None) -> tuple[int | None, int | None]:
     mine = ("", last.request.request_id)
     handoffs = (read for read in turn.reads if read.transfer.direction is Direction.HANDOFF)
     moved = _load_ns(last, waited_ns, [read for read in handoffs if read.transfer.request_id in mine])
-    if moved is None and last.request.external_tokens and last.request.leg is Part.DECODE:
+    if moved is None and last.request.external_tokens and last.request.leg is Leg.DECODE:
         return None, None
     return waited_ns - (moved or 0), moved
 
 
-def _load_ns(leg: Leg, waited_ns: int, reads: list[Read]) -> int | None:
+def _load_ns(leg: EndedRequest, waited_ns: int, reads: list[Read]) -> int | None:
     """How much of a leg's waiting was its load: from the first rank's begin to the last one's end, within it.
 
     Ranks on other hosts than the scheduler tell only how long they took.
@@ -121,7 +120,7 @@ def _load_ns(leg: Leg, waited_ns: int, reads: list[Read]) -> int | None:
     return min(waited_ns, max(0, *took)) if took and len(took) == len(moving) else None
 
 
-def _way_ns(turn: TurnState, last: Leg | None, clocks: Clocks) -> int | None:
+def _way_ns(turn: TurnState, last: EndedRequest | None, clocks: Clocks) -> int | None:
     attempt = turn.attempt
     if last is None or attempt is None or attempt.started_mono_ns is None or attempt.decode_start_ns is None:
         return None

@@ -6,12 +6,11 @@ from typing import Final
 
 from turnscope.assembly.knowledge import Ending
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import Leg, TurnState
+from turnscope.assembly.state import EndedRequest, TurnState
 from turnscope.assembly.tokens import FINISHED, LOAD_FAILED, prefilled
 from turnscope.assembly.turns import decode, given_handle
 from turnscope.model import Attempt
-from turnscope.semconv import Direction, Status
-from turnscope.semconv import Leg as Part
+from turnscope.semconv import Direction, Leg, Status
 
 _ENDINGS: Final = {Status.OK: Ending.OK, Status.CANCELLED: Ending.ABORTED}
 
@@ -39,7 +38,7 @@ def _parked(turn: TurnState, settings: AssemblySettings) -> bool:
     if turn.stuck is not None and turn.stuck.stage == "prefill":
         return True
     waited_ns, given = leg.duration_ns, given_handle(turn) is not None
-    return given and leg.request.leg is Part.PREFILL and waited_ns is not None and waited_ns >= settings.stuck_ns
+    return given and leg.request.leg is Leg.PREFILL and waited_ns is not None and waited_ns >= settings.stuck_ns
 
 
 def ending(turn: TurnState, settings: AssemblySettings) -> tuple[Status, str | None]:
@@ -56,7 +55,7 @@ def ending(turn: TurnState, settings: AssemblySettings) -> tuple[Status, str | N
         return Status.STUCK, turn.left_open
     leg = turn.prefill
     if last is None and leg is not None and leg.request.finish_reason not in FINISHED:
-        stage = "prefill" if leg.request.leg is Part.PREFILL or not prefilled(leg.request) else "decode"
+        stage = "prefill" if leg.request.leg is Leg.PREFILL or not prefilled(leg.request) else "decode"
         return (Status.CANCELLED if leg.request.finish_reason == "abort" else Status.ERROR), stage
     if last is not None and last.request.finish_reason == "abort":
         return Status.CANCELLED, "decode"
@@ -72,7 +71,7 @@ def _by_attempt(turn: TurnState, attempt: Attempt) -> tuple[Status, str | None]:
     return (Status.CANCELLED if attempt.outcome == "cancelled" else Status.ERROR), stage
 
 
-def _decode_stage(turn: TurnState, leg: Leg | None) -> str:
+def _decode_stage(turn: TurnState, leg: EndedRequest | None) -> str:
     """``handoff`` where D failed to take P's blocks over."""
     mine = ("", leg.request.request_id) if leg is not None else None
     failed = any(
@@ -98,13 +97,13 @@ def finish_reason(turn: TurnState) -> str | None:
     if last is not None:
         return last.request.finish_reason
     leg = turn.prefill
-    return leg.request.finish_reason if leg is not None and leg.request.leg is Part.WHOLE else None
+    return leg.request.finish_reason if leg is not None and leg.request.leg is Leg.WHOLE else None
 
 
 def how_it_ended(turn: TurnState, settings: AssemblySettings) -> Ending | None:
     """For the next turn's reason; None while nothing tells."""
     leg = turn.prefill
-    last = decode(turn) or (leg if leg is not None and leg.request.leg is Part.WHOLE else None)
+    last = decode(turn) or (leg if leg is not None and leg.request.leg is Leg.WHOLE else None)
     if last is not None and last.request.finish_reason == "abort":
         if turn.attempt is None:
             return Ending.UNCLEAR

@@ -31,7 +31,7 @@ class Moved(NamedTuple):
     """Of the longest transfer."""
 
 
-def read_of(event: Event, transfer: Transfer) -> Read:
+def as_read(event: Event, transfer: Transfer) -> Read:
     """``transfer``, with who reported it and when."""
     return Read(
         engine_id=event.engine.id if event.engine is not None else "",

@@ -18,26 +18,25 @@ from turnscope.assembly.ranks import done, moved
 from turnscope.assembly.reasons import reason
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import Leg, TurnState
+from turnscope.assembly.state import EndedRequest, TurnState
 from turnscope.assembly.tokens import prefilled, reported
 from turnscope.assembly.traits import started_ns
 from turnscope.assembly.turns import answering, decode, given_handle, hold_id, left_handle
 from turnscope.model import Turn
-from turnscope.semconv import Leg as Part
-from turnscope.semconv import Status
+from turnscope.semconv import Leg, Status
 
 
 def _output_tokens(turn: TurnState) -> int | None:
     """D's, of all samples of the answer; what P generated to get going is no output."""
     made = answering(turn)
-    if not made and turn.prefill is not None and turn.prefill.request.leg is Part.WHOLE:
+    if not made and turn.prefill is not None and turn.prefill.request.leg is Leg.WHOLE:
         made = [turn.prefill, *turn.samples]
     if made:
         return sum(max(0, leg.request.output_tokens) for leg in made)
     return turn.attempt.output_tokens if turn.attempt is not None else None
 
 
-def _decode_computed(leg: Leg | None) -> int | None:
+def _decode_computed(leg: EndedRequest | None) -> int | None:
     numbers = reported(leg.request) if leg is not None and prefilled(leg.request) else None
     return numbers.computed if numbers is not None else None
 
@@ -53,7 +52,7 @@ def build(
 ) -> Turn:
     """The row; its revision is set by the caller."""
     leg, last, attempt = turn.prefill, decode(turn), turn.attempt
-    whole = leg is not None and leg.request.leg is Part.WHOLE
+    whole = leg is not None and leg.request.leg is Leg.WHOLE
     split = turn_split(turn)
     path = path_of(turn, split)
     status, stage = ending(turn, settings)

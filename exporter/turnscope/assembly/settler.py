@@ -12,7 +12,7 @@ from turnscope.assembly.moments import Moment
 from turnscope.assembly.outcome import how_it_ended
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.state import AttemptRef, Past, ProxyTurn, SessionState, State, TurnState, Use
-from turnscope.assembly.traits import computed, digests_of, read_end_ns, read_of, shape, started_ns
+from turnscope.assembly.traits import computed, digests_of, fetched_from_hold, read_end_ns, shape, started_ns
 from turnscope.assembly.turns import decode, given_handle, hold_id, left_handle, left_handles
 from turnscope.model import Attempt
 from turnscope.semconv import HoldKind, Leg
@@ -100,7 +100,7 @@ class Settler:
         given = given_handle(turn)
         used = hold_id(given) if given is not None else None
         if used is not None:
-            others = self._use(used, Use(turn.turn_id, started, read_of(turn), read_end_ns(turn)))
+            others = self._use(used, Use(turn.turn_id, started, fetched_from_hold(turn), read_end_ns(turn)))
             if others is not None:
                 touched |= others
                 concerned.add(used)

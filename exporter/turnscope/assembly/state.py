@@ -23,7 +23,7 @@ from turnscope.semconv import ContinuityEvidence, HoldKind, MismatchEvidence, St
 
 
 # --- turns --------------------------------------------------------------------------------------------
-class Leg(msgspec.Struct, kw_only=True, gc=False):
+class EndedRequest(msgspec.Struct, kw_only=True, gc=False):
     """A request that ended, with the process that said so."""
 
     engine_id: str
@@ -144,11 +144,11 @@ class TurnState(msgspec.Struct, kw_only=True, gc=False):
     decode_engine_id: str | None = None
     decode_request_id: str | None = None
     """Known from a read before the D leg has ended."""
-    prefill: Leg | None = None
+    prefill: EndedRequest | None = None
     """The P leg, or on an aggregated engine the whole request."""
-    samples: list[Leg] = []
+    samples: list[EndedRequest] = []
     """Other samples (n > 1) of the P leg: the same prompt, each a request to the engine."""
-    decodes: list[Leg] = []
+    decodes: list[EndedRequest] = []
     """By end; so are the reads."""
     reads: list[Read] = []
     hold_use: HoldUse | None = None

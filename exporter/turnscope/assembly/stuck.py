@@ -7,7 +7,7 @@ from __future__ import annotations
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Idle
-from turnscope.assembly.state import HoldState, Leg, StandsStill, State, TurnState
+from turnscope.assembly.state import EndedRequest, HoldState, StandsStill, State, TurnState
 from turnscope.assembly.tokens import FINISHED
 from turnscope.assembly.turns import Turns, hold_id_of, turn_id
 from turnscope.model import Event, Stuck
@@ -74,7 +74,7 @@ class Standstill:
         taken = max((read.wall_ns for read in turn.reads if read.transfer.request_id == request_id), default=None)
         return taken is not None and self._engines.lost(engine_id, None, taken) is not None
 
-    def _lease(self, leg: Leg) -> HoldState | None:
+    def _lease(self, leg: EndedRequest) -> HoldState | None:
         key = hold_id_of(leg.engine_id, leg.request.request_id)
         return self._state.holds.get(key) or self._state.old_holds.get(key)
 

@@ -9,9 +9,9 @@ from turnscope.assembly.handles import Handles
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
-from turnscope.assembly.state import HoldState, Leg, State, TurnState
+from turnscope.assembly.state import EndedRequest, HoldState, State, TurnState
 from turnscope.assembly.tokens import FINISHED, LOAD_FAILED
-from turnscope.assembly.traits import read_of
+from turnscope.assembly.traits import fetched_from_hold
 from turnscope.assembly.turns import decode, given_handle, hold_id_of
 from turnscope.semconv import Direction, Suspicion, TransferState
 
@@ -56,7 +56,7 @@ class Suspicions:
     def _not_the_first_reader(self, turn: TurnState) -> bool:
         """Another turn, another attempt or another sample had read it before: a handle is good for one read."""
         key = used_hold(turn)
-        if key is None or not read_of(turn):
+        if key is None or not fetched_from_hold(turn):
             return False
         readers = [use.turn_id for use in self._settler.users(key) if use.read]
         return (len(readers) > 1 and readers[0] != turn.turn_id) or _samples_that_read(turn) > 1
@@ -66,7 +66,7 @@ class Suspicions:
         expired, else any but the first, whose read was what released them."""
         key = used_hold(turn)
         hold = self._hold(key)
-        if key is None or hold is None or not hold.late_notices or not hold.reports or not read_of(turn):
+        if key is None or hold is None or not hold.late_notices or not hold.reports or not fetched_from_hold(turn):
             return False
         expired = any(report.expired for report in hold.reports.values())
         return expired or self._not_the_first_reader(turn)
@@ -86,7 +86,7 @@ class Suspicions:
         """It fetched what its holder was seen to have given up, or from an engine that had started anew, before the
         prefill began. Not told where the two hosts' clocks cannot be compared."""
         given = given_handle(turn)
-        if given is None or turn.prefill is None or not read_of(turn):
+        if given is None or turn.prefill is None or not fetched_from_hold(turn):
             return False
         key = used_hold(turn)
         hold, known = self._hold(key), self._handles.get(key)
@@ -108,7 +108,7 @@ class Suspicions:
         }
         return any(leg.request.request_id in failed and self._should_have_failed(leg) for leg in turn.decodes)
 
-    def _should_have_failed(self, leg: Leg) -> bool:
+    def _should_have_failed(self, leg: EndedRequest) -> bool:
         engine = self._engines.get(leg.engine_id)
         policy = engine.engine.load_failure_policy if engine is not None else None
         return policy == "fail" and leg.request.finish_reason in FINISHED

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from turnscope.assembly.cache_state import Cache, Spoiled
-from turnscope.assembly.state import Leg, State
+from turnscope.assembly.state import EndedRequest, State
 from turnscope.marks import Shared, chunks_of, marks_of
 from turnscope.model import Digest
 
@@ -31,14 +31,14 @@ def cache_key(engine_id: str, generation: str) -> str:
     return f"{engine_id}/{generation}"
 
 
-def scheduled_ns(leg: Leg) -> int:
+def scheduled_ns(leg: EndedRequest) -> int:
     """When the engine looked into its cache for it, by its own clock: its end, where it does not say."""
     return leg.request.scheduled_mono_ns if leg.request.scheduled_mono_ns is not None else leg.mono_ns
 
 
-def first_in_each(legs: Iterable[Leg]) -> Iterable[Leg]:
+def first_in_each(legs: Iterable[EndedRequest]) -> Iterable[EndedRequest]:
     """Of several requests of one turn, as samples are, the first in each cache: it filed what the others found."""
-    first: dict[str, Leg] = {}
+    first: dict[str, EndedRequest] = {}
     for leg in sorted(legs, key=scheduled_ns):
         first.setdefault(cache_key(leg.engine_id, leg.generation), leg)
     return first.values()
@@ -80,7 +80,7 @@ class Taint:
         return self._state.caches.setdefault(cache_key(engine_id, generation), Cache())
 
     # --- asking ---------------------------------------------------------------------------------------
-    def hit(self, turn_id: str, leg: Leg, tokens: int, prompt: Digest) -> Shared | None:
+    def hit(self, turn_id: str, leg: EndedRequest, tokens: int, prompt: Digest) -> Shared | None:
         """From where on the leg's local hit of ``tokens`` is of wrong KV; None when it is not known to be."""
         if tokens <= 0:
             return None
@@ -116,7 +116,7 @@ class Taint:
                 touched |= {use.turn_id for use in self._state.uses.get(hold, ())}
         return touched
 
-    def file(self, turn_id: str, leg: Leg, prompt: Digest, wrong: Shared | None) -> set[str]:
+    def file(self, turn_id: str, leg: EndedRequest, prompt: Digest, wrong: Shared | None) -> set[str]:
         """A leg filed wrong KV of its prompt from ``wrong`` on, or did not after all; turns that had hits on it."""
         places, low = (_first_marks(prompt, wrong), wrong.low) if wrong is not None else ({}, 0)
         cache, since_ns = self._cache(leg.engine_id, leg.generation), scheduled_ns(leg)

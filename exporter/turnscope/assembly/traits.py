@@ -7,8 +7,7 @@ from hashlib import blake2b
 from typing import Final
 
 from turnscope.assembly.settings import SECOND
-from turnscope.assembly.state import Leg as LegState
-from turnscope.assembly.state import TurnState
+from turnscope.assembly.state import EndedRequest, TurnState
 from turnscope.assembly.tokens import FINISHED, split
 from turnscope.assembly.turns import decode, hold_id, hold_id_of
 from turnscope.semconv import Direction, Leg, TransferState
@@ -33,7 +32,7 @@ def started_ns(turn: TurnState) -> int:
     return min(seen, default=turn.stuck.wall_ns if turn.stuck is not None else 0)
 
 
-def read_of(turn: TurnState) -> bool | None:
+def fetched_from_hold(turn: TurnState) -> bool | None:
     """Whether its P leg fetched from the hold it was given; None while nothing tells."""
     states = {read.transfer.state for read in turn.reads if read.transfer.direction is not Direction.HANDOFF}
     if TransferState.DONE in states:
@@ -44,7 +43,7 @@ def read_of(turn: TurnState) -> bool | None:
     return bool(fetched) if fetched is not None else (False if states else None)
 
 
-def computed(leg: LegState | None) -> bool:
+def computed(leg: EndedRequest | None) -> bool:
     """Whether it left KV for all of its prompt. Of a load that failed, or an early abort, nobody knows what it left."""
     if leg is None or leg.request.computed_tokens is None:
         return False

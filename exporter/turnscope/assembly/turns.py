@@ -10,9 +10,9 @@ from turnscope import semconv
 from turnscope.assembly.emitters import Emitters
 from turnscope.assembly.kept import find, keep
 from turnscope.assembly.moments import clock_of
-from turnscope.assembly.ranks import read_of
+from turnscope.assembly.ranks import as_read
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.state import Leg, Read, State, TurnState
+from turnscope.assembly.state import EndedRequest, Read, State, TurnState
 from turnscope.model import Attempt, Event, Handle, HoldUse, Request, Stuck, Transfer
 from turnscope.semconv import Direction, Role
 
@@ -52,12 +52,12 @@ def given_handle(turn: TurnState) -> Handle | None:
     return turn.attempt.handle_given if turn.attempt is not None else None
 
 
-def decode(turn: TurnState) -> Leg | None:
+def decode(turn: TurnState) -> EndedRequest | None:
     """The D leg; of several (a retried or an n > 1 request) the one that ended last."""
     return turn.decodes[-1] if turn.decodes else None
 
 
-def answering(turn: TurnState) -> list[Leg]:
+def answering(turn: TurnState) -> list[EndedRequest]:
     """The D legs that made the answer: all samples of the last request to D. Earlier ones were given up."""
     last = decode(turn)
     if last is None:
@@ -103,7 +103,7 @@ def _by_end(read: Read) -> tuple[int, str, int, str, str]:
     return read.mono_ns, read.engine_id, rank, read.transfer.request_id or "", read.transfer.state
 
 
-def _add_prefill(turn: TurnState, leg: Leg) -> None:
+def _add_prefill(turn: TurnState, leg: EndedRequest) -> None:
     """Of several samples the one with the lowest number speaks for the prompt, in whatever order they come."""
     first, *rest = sorted(
         [leg, *([turn.prefill] if turn.prefill is not None else []), *turn.samples],
@@ -185,7 +185,7 @@ class Turns:
         clock = clock_of(event.emitter)
         match event.body:
             case Request() as request:
-                leg = Leg(
+                leg = EndedRequest(
                     engine_id=engine_id,
                     generation=generation,
                     wall_ns=event.wall_ns,
@@ -208,7 +208,7 @@ class Turns:
                 self._prefill_is(turn, engine_id, use.request_id)
             case Transfer() as transfer:
                 if len(turn.reads) < MAX_READS:
-                    insort(turn.reads, read_of(event, transfer), key=_by_end)
+                    insort(turn.reads, as_read(event, transfer), key=_by_end)
                 if transfer.direction is not Direction.HANDOFF:
                     self._prefill_is(turn, engine_id, transfer.request_id)
                 else:
@@ -224,7 +224,7 @@ class Turns:
                 if attempt.prefill is not None and attempt.prefill.engine_id:
                     self._prefill_is(turn, attempt.prefill.engine_id, attempt.prefill.request_id)
 
-    def add_decode(self, turn: TurnState, leg: Leg) -> None:
+    def add_decode(self, turn: TurnState, leg: EndedRequest) -> None:
         """A D leg of the turn."""
         insort(turn.decodes, leg, key=lambda leg: (leg.wall_ns, leg.request.request_id))
         last = decode(turn)
