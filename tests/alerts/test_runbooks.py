@@ -83,7 +83,9 @@ def test_every_explorer_link_is_a_filter_that_the_explorer_has(page: Path) -> No
         "period": set(filters.PERIODS),
         "sort": set(filters.SORTS),
     }
-    for link in re.findall(r"<(http://127.0.0.1:8501/[^>]+)>", page.read_text()):
+    links = re.findall(r"<(http://127.0.0.1:8501/[^>]+)>", page.read_text())
+    assert links
+    for link in links:
         query = parse_qs(urlsplit(link).query)
         assert query
         for name, (value,) in query.items():
