@@ -61,6 +61,19 @@ _TURN_MARKS: Final = {
 _OBSTACLE: Final = f"reason NOT IN {tuple(str(reason) for reason in (*NO_OBSTACLE, Reason.UNKNOWN))}"
 REUSED: Final = "local_hit_tokens + fetched_tokens + external_tokens"
 """Prompt tokens of a turn that were not computed; NULL unless every source is known."""
+TOKEN_SUMS: Final = f"""
+    sum(prompt_tokens)::BIGINT AS prompt_tokens,
+    sum(prompt_tokens) FILTER ({REUSED} IS NOT NULL)::BIGINT AS source_tokens,
+    sum({REUSED})::BIGINT AS reused_tokens,
+    sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
+    sum(fetched_tokens)::BIGINT AS fetched_tokens,
+    sum(external_tokens)::BIGINT AS external_tokens,
+    sum(computed_tokens)::BIGINT AS computed_tokens,
+    sum(recomputed_tokens)::BIGINT AS recomputed_tokens,
+    sum(new_tokens)::BIGINT AS new_tokens,
+    sum(output_tokens)::BIGINT AS output_tokens,
+    sum(fetched_bytes)::BIGINT AS fetched_bytes"""
+"""Over turns; each NULL where no turn measured it."""
 _SESSION_COLUMNS: Final = f"""
     {SESSION} AS session_id,
     arg_min(session_source, started_ns) AS session_source,
@@ -73,17 +86,7 @@ _SESSION_COLUMNS: Final = f"""
     min(started_ns) AS first_ns,
     max(coalesce(ended_ns, started_ns)) AS last_ns,
     list_sort(list(DISTINCT model) FILTER (model IS NOT NULL)) AS models,
-    sum(prompt_tokens)::BIGINT AS prompt_tokens,
-    sum(prompt_tokens) FILTER ({REUSED} IS NOT NULL)::BIGINT AS source_tokens,
-    sum({REUSED})::BIGINT AS reused_tokens,
-    sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
-    sum(fetched_tokens)::BIGINT AS fetched_tokens,
-    sum(external_tokens)::BIGINT AS external_tokens,
-    sum(computed_tokens)::BIGINT AS computed_tokens,
-    sum(recomputed_tokens)::BIGINT AS recomputed_tokens,
-    sum(new_tokens)::BIGINT AS new_tokens,
-    sum(output_tokens)::BIGINT AS output_tokens,
-    sum(fetched_bytes)::BIGINT AS fetched_bytes,
+    {TOKEN_SUMS},
     sum(fetch_ns)::BIGINT AS fetch_ns,
     quantile_disc(ttft_ns, 0.5) AS ttft_median_ns,
     count_if(fetched_tokens > 0)::BIGINT AS fetch_turns,

@@ -12,7 +12,7 @@ import msgspec
 from turnscope.semconv import HoldKind, Status
 from turnscope.store.fates import SESSION, fate
 from turnscope.store.followed import FOLLOWED, KEPT
-from turnscope.store.queries import REUSED, Params, Sources
+from turnscope.store.queries import REUSED, TOKEN_SUMS, Params, Sources
 from turnscope.store.scope import Scope, holds, keys_of_application, turns
 
 
@@ -76,17 +76,7 @@ _SUMS = f"""
     count_if({SESSION} IS NULL)::BIGINT AS unattributed_turns,
     min(started_ns) AS first_ns,
     max(coalesce(ended_ns, started_ns)) AS last_ns,
-    sum(prompt_tokens)::BIGINT AS prompt_tokens,
-    sum(prompt_tokens) FILTER ({REUSED} IS NOT NULL)::BIGINT AS source_tokens,
-    sum({REUSED})::BIGINT AS reused_tokens,
-    sum(local_hit_tokens)::BIGINT AS local_hit_tokens,
-    sum(fetched_tokens)::BIGINT AS fetched_tokens,
-    sum(external_tokens)::BIGINT AS external_tokens,
-    sum(computed_tokens)::BIGINT AS computed_tokens,
-    sum(recomputed_tokens)::BIGINT AS recomputed_tokens,
-    sum(new_tokens)::BIGINT AS new_tokens,
-    sum(output_tokens)::BIGINT AS output_tokens,
-    sum(fetched_bytes)::BIGINT AS fetched_bytes,
+    {TOKEN_SUMS},
     sum(handoff_bytes)::BIGINT AS handoff_bytes,
     count(prompt_tokens) AS prompt_turns,
     count({REUSED} + computed_tokens) AS source_turns,
