@@ -14,7 +14,7 @@ from tests.assembly.streams import failed_attempts
 from tests.builders import BLOCK_BYTES, EPOCH_NS, MS, Pair, read, request
 from turnscope.assembly.turns import names_in
 from turnscope.decode import codec
-from turnscope.model import Attempt, Event, Handle, Request
+from turnscope.model import Attempt, Event, Handle, Hold, HoldUse, Request
 from turnscope.semconv import Direction, Leg
 
 
@@ -286,6 +286,24 @@ def test_the_hold_of_an_answer_without_engine_identity_is_left_by_its_turn_in_wh
         (turn,) = run.turns().values()
         hold = run.holds()["d1"]
         assert (hold.turn_id, turn.join, turn.suspicions) == (turn.turn_id, "inferred", [])
+
+
+def test_what_was_given_a_hold_that_has_ended_is_the_turn_that_its_attempt_was_joined_to_in_whatever_order() -> None:
+    pair = Pair(p_ids="chatcmpl-{}-1111aaaa")
+    first, told = pair.turn("1", prompt=999), {"prefill": None, "x_request_id": "2"}
+    second = pair.turn("2", at_ms=5000, prompt=1250, given=pair.handle("1", 999), attempt=told)
+    ended = [e for e in first if getattr(e.body, "request_id", "") == "d1" and isinstance(e.body, Hold)]
+    ended += pair.expired("d1", 4000)
+    chosen = [*ended, *(e for e in second if isinstance(e.body, Request | HoldUse | Attempt))]
+    rest = [*pair.start(), *(e for e in [*first, *second] if e not in chosen)]
+    users = set()
+    for order in itertools.permutations(chosen):
+        run = Run().feed(rest, at_ms=7000)
+        for number, event in enumerate(order):
+            run.feed([event], at_ms=7100 + number)
+        run.wait(100)
+        users.add(run.holds()["d1"].used_by_turn_id)
+    assert users == {next(turn.turn_id for turn in run.turns().values() if turn.prompt_tokens == 1250)}
 
 
 @pytest.mark.parametrize("name", ["a2", "b7", "c3"])

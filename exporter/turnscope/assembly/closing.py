@@ -22,7 +22,7 @@ from turnscope.assembly.pairs import Pairs
 from turnscope.assembly.refetch import learn_fetch, price
 from turnscope.assembly.rows import build
 from turnscope.assembly.settings import AssemblySettings
-from turnscope.assembly.settler import Settler
+from turnscope.assembly.settler import Concerned, Settler
 from turnscope.assembly.sources import Ended
 from turnscope.assembly.state import HoldState, State, TurnState
 from turnscope.assembly.status import note_answer, note_continuity, note_explained, note_reason
@@ -91,6 +91,11 @@ class Closing:
         """Whether something waits."""
         return bool(self.dirty or self.dirty_holds)
 
+    def concern(self, whom: Concerned) -> None:
+        """They are to be looked at again."""
+        self.dirty |= whom.turns
+        self.dirty_holds |= whom.holds
+
     def settle(self) -> None:
         """Take changed turns into sessions and uses, and write newer rows of those that were counted already."""
         if not self.unsettled:
@@ -126,9 +131,7 @@ class Closing:
                     self.dirty_holds.add(lease)
                 if turn is None or turn.closed == "fragment":
                     continue
-                concerned = self._settler.note(turn)
-                self.dirty |= concerned.turns
-                self.dirty_holds |= concerned.holds
+                self.concern(self._settler.note(turn))
                 changed[key] = turn
         for _, turn in sorted(changed.items()):
             self.dirty |= self._continuity.judge(turn)

@@ -43,7 +43,7 @@ class Joining:
         self._closing.settle()
         prefill = self._matching.prefill_of(turn)
         if prefill is not None:
-            self._closing.dirty |= self._matching.hand_over(turn, prefill)
+            self._closing.concern(self._matching.hand_over(turn, prefill))
             self._joined(turn, prefill, now_ns)
             return
         match = self._matching.find(turn) if self._matching.needed(turn) else NoMatch.NO_LEG
@@ -66,7 +66,7 @@ class Joining:
         self._closing.settle()
 
     def _merge(self, turn: TurnState, target: TurnState, now_ns: int) -> None:
-        self._closing.dirty |= self._matching.merge(turn, target)
+        self._closing.concern(self._matching.merge(turn, target))
         self._joined(turn, target, now_ns)
 
     def _joined(self, turn: TurnState, target: TurnState, now_ns: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from turnscope.assembly.settler import Settler
+from turnscope.assembly.settler import Concerned, Settler
 from turnscope.assembly.state import State, TurnState
 from turnscope.assembly.traits import started_ns
 from turnscope.assembly.turns import Turns, hold_id, names_in
@@ -95,17 +95,17 @@ class Matching:
                 return prefills[0]
         return None
 
-    def merge(self, turn: TurnState, target: TurnState) -> set[str]:
-        """An attempt that did not name its P leg, and the leg that it turned out to have been; turns to be looked at
-        again."""
+    def merge(self, turn: TurnState, target: TurnState) -> Concerned:
+        """An attempt that did not name its P leg, and the leg that it turned out to have been; whom it concerns."""
         attempt = turn.attempt
         assert attempt is not None
         target.attempt, target.attempt_clock = attempt, turn.attempt_clock
-        return self._settler.attempt(target, attempt, turn.last_ns) | self._join(turn, target)
+        others = self._settler.attempt(target, attempt, turn.last_ns)
+        turns, holds = self._join(turn, target)
+        return Concerned(turns | others, holds)
 
-    def hand_over(self, turn: TurnState, target: TurnState) -> set[str]:
-        """A request to D that was handed nothing, and the turn that it made the answer of; turns to be looked at
-        again."""
+    def hand_over(self, turn: TurnState, target: TurnState) -> Concerned:
+        """A request to D that was handed nothing, and the turn that it made the answer of; whom it concerns."""
         assert turn.prefill is not None
         for leg in (turn.prefill, *turn.samples):
             self._turns.add_decode(target, leg)
@@ -113,11 +113,12 @@ class Matching:
             target.attempt, target.attempt_clock = turn.attempt, turn.attempt_clock
         return self._join(turn, target)
 
-    def _join(self, turn: TurnState, target: TurnState) -> set[str]:
+    def _join(self, turn: TurnState, target: TurnState) -> Concerned:
         del self._state.turns[turn.turn_id]
         target.join = "inferred"
         self._turns.reopen(target)
-        return self._settler.let_go(turn) | {target.turn_id}
+        turns, holds = self._settler.let_go(turn)
+        return Concerned(turns | {target.turn_id}, holds)
 
     def _by_name(self, attempt: Attempt) -> list[str]:
         return self._state.named.get(attempt.x_request_id, []) if attempt.x_request_id is not None else []

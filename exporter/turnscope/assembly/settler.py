@@ -213,20 +213,22 @@ class Settler:
             session.forgotten += 1
         return touched
 
-    def let_go(self, turn: TurnState) -> set[str]:
+    def let_go(self, turn: TurnState) -> Concerned:
         """It is a part of another turn, which is to be noted: what it left and was given is that one's. The turns after
         it in its session, and those that were given the same."""
         touched = self.forget(turn.turn_id)
-        for hold in _holds_left(turn):
+        concerned = set(_holds_left(turn))
+        for hold in concerned:
             if self._state.left_by.get(hold) == turn.turn_id:
                 del self._state.left_by[hold]
         given = given_handle(turn)
         uses = self._state.uses.get(hold_id(given), []) if given is not None else []
         mine = [use for use in uses if use.turn_id == turn.turn_id]
-        if mine:
+        if given is not None and mine:
             uses.remove(mine[0])
             touched |= {use.turn_id for use in uses}
-        return touched
+            concerned.add(hold_id(given))
+        return Concerned(touched, concerned)
 
     def forget(self, turn_id: str) -> set[str]:
         """Take the turn out of its session; the turns after it, which were judged by it."""
