@@ -91,7 +91,9 @@ def conversation(draw: st.DrawFn, pair: Pair, name: str) -> list[Event]:
             events.append(pair.pw.say(body, at + 120))
         if draw(st.integers(0, 5)) == 0:
             # The same prompt again, as a second sample of the request.
-            first, second = (request(f"{i}_chatcmpl-{n}", prompt=prompt, handle_in=given) for i in range(2))
+            first, second = (
+                request(f"{i}_chatcmpl-{n}", prompt=prompt, handle_in=given, added_mono_ns=at * MS) for i in range(2)
+            )
             events += [pair.p.say(second, at + 410), pair.p.say(first, at + 400)]
         if draw(st.integers(0, 9)) == 0:
             events += draw(st.sampled_from([pair.expired, pair.late_notice]))(f"d{n}", at + 1500)
