@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 import duckdb
@@ -11,10 +12,10 @@ import msgspec
 import pyarrow as pa
 
 from turnscope.model import AgentSpan, Figures, Period, SessionSummary, Turn
-from turnscope.store import manifest, overview, queries, session_queries, sql, totals
+from turnscope.store import followed, manifest, overview, queries, session_queries, sql, totals
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
-from turnscope.store.followed import FOLLOWED, followed
+from turnscope.store.followed import FOLLOWED
 from turnscope.store.manifest import File
 from turnscope.store.queries import Files, Params, Sources
 from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TABLES, TURNS, Table, to_arrow
@@ -58,6 +59,7 @@ class StoreReader:
         """By table: its files, and the keys that they have several rows of. Files never change."""
         self._followed: tuple[tuple[Stored, Stored], pa.Table] | None = None
         """The relation ``FOLLOWED``, and the files of turns and holds that it is made of."""
+        self._following = Lock()
         try:
             self._files.register(self._connection)
             for table in TABLES.values():
@@ -295,12 +297,15 @@ class StoreReader:
         files: Files,
         fresh: pa.Table | None,
         take: Callable[[Any], _Answer],
+        given: dict[str, pa.Table] | None = None,
     ) -> _Answer:
-        """Answer from these files, with the relations that the text names."""
+        """Answer from these files, with the relations that the text names and those ``given``."""
         every = {key: some for name, stored in files.items() for key, some in stored.params(name).items()}
         named = {key: some for key, some in every.items() if f"${key}" in text}
         cursor = self._connection.cursor()
         try:
+            for name, relation in (given or {}).items():
+                cursor.register(name, relation)
             if fresh is not None:
                 cursor.register(queries.FRESH, fresh)
             for table in TABLES.values():
@@ -323,15 +328,18 @@ class StoreReader:
             cursor.close()
 
     def _followed_turns(self, files: Files) -> pa.Table:
-        """The relation ``FOLLOWED``: about 75 bytes of memory a turn, for as long as there is nothing new."""
+        """The relation ``FOLLOWED``: about 85 bytes of memory a turn, for as long as there is nothing new. Who asks
+        while it is being worked out waits for it: twice at once would take twice the time and memory."""
         of = files[TURNS.name], files[HOLDS.name]
-        if self._followed is None or self._followed[0] != of:
-            self._followed = None
-            self._followed = (
-                of,
-                self._answer(followed(queries.sources(files)), {}, files, None, _table),
-            )
-        return self._followed[1]
+
+        def ask(text: str, params: Params, given: dict[str, pa.Table]) -> pa.Table:
+            return self._answer(text, params, files, None, _table, given)
+
+        with self._following:
+            if self._followed is None or self._followed[0] != of:
+                self._followed = None
+                self._followed = of, followed.work_out(queries.sources(files), ask)
+            return self._followed[1]
 
     def _repeated(self, cursor: Any, table: Table, files: Stored, fresh: pa.Table | None) -> pa.Table:
         """What ``sql.newest`` wants to be told of ``table``."""
