@@ -8,7 +8,7 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnscope.store.fates import pauses
+from turnscope.store.fates import keyed, keyed_pauses
 
 Turn = dict[str, Any]
 
@@ -62,7 +62,7 @@ def test_sql_finds_the_next_turn_that_the_definition_names(turns: list[Turn]) ->
         )
         connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", [list(turn.values()) for turn in turns])
         found = connection.execute(
-            f"SELECT t.turn_id, p.pause_ns, p.brings FROM {pauses('t', 't', 'last_role')} p "
+            f"SELECT t.turn_id, p.pause_ns, p.brings FROM {keyed_pauses(keyed('t', 'last_role'))} p "
             "JOIN t ON hash(t.turn_id) = p.turn_key ORDER BY t.turn_id"
         ).fetchall()
     finally:

@@ -11,10 +11,10 @@ import msgspec
 import pyarrow as pa
 
 from turnscope.model import AgentSpan, Figures, Period, SessionSummary, Turn
-from turnscope.store import manifest, overview, queries, session_queries, sql, totals
+from turnscope.store import followed, manifest, overview, queries, session_queries, sql, totals
 from turnscope.store.errors import StoreBroken, StoreMissing
 from turnscope.store.files import open_files
-from turnscope.store.followed import FOLLOWED, followed
+from turnscope.store.followed import FOLLOWED
 from turnscope.store.manifest import File
 from turnscope.store.queries import Files, Params, Sources
 from turnscope.store.schema import HOLDS, SESSIONS, SPANS, TABLES, TURNS, Table, to_arrow
@@ -295,12 +295,15 @@ class StoreReader:
         files: Files,
         fresh: pa.Table | None,
         take: Callable[[Any], _Answer],
+        given: dict[str, pa.Table] | None = None,
     ) -> _Answer:
-        """Answer from these files, with the relations that the text names."""
+        """Answer from these files, with the relations that the text names and those ``given``."""
         every = {key: some for name, stored in files.items() for key, some in stored.params(name).items()}
         named = {key: some for key, some in every.items() if f"${key}" in text}
         cursor = self._connection.cursor()
         try:
+            for name, relation in (given or {}).items():
+                cursor.register(name, relation)
             if fresh is not None:
                 cursor.register(queries.FRESH, fresh)
             for table in TABLES.values():
@@ -323,15 +326,29 @@ class StoreReader:
             cursor.close()
 
     def _followed_turns(self, files: Files) -> pa.Table:
-        """The relation ``FOLLOWED``: about 75 bytes of memory a turn, for as long as there is nothing new."""
+        """The relation ``FOLLOWED``: about 85 bytes of memory a turn, for as long as there is nothing new. Worked out
+        piece by piece: at once it takes several times that."""
         of = files[TURNS.name], files[HOLDS.name]
         if self._followed is None or self._followed[0] != of:
             self._followed = None
-            self._followed = (
-                of,
-                self._answer(followed(queries.sources(files)), {}, files, None, _table),
-            )
+            self._followed = of, self._worked_out(files)
         return self._followed[1]
+
+    def _worked_out(self, files: Files) -> pa.Table:
+        src = queries.sources(files)
+        given: dict[str, pa.Table] = {}
+
+        def ask(text: str, params: Params) -> pa.Table:
+            return self._answer(text, params, files, None, _table, given)
+
+        given[followed.TURNED] = ask(followed.keyed_turns(src), {})
+        given[followed.STRAYS] = ask(followed.STRAY_TURNS, {})
+        given[followed.DISPUTED] = ask(followed.DISPUTED_HOLDS, {})
+        pieces = followed.pieces(given[followed.TURNED].num_rows)
+        text = followed.followed(src)
+        some = [ask(followed.unclaimed(src), {})]
+        some += [ask(text, {"piece": piece, "pieces": pieces}) for piece in range(pieces)]
+        return pa.concat_tables(some, promote_options="default")
 
     def _repeated(self, cursor: Any, table: Table, files: Stored, fresh: pa.Table | None) -> pa.Table:
         """What ``sql.newest`` wants to be told of ``table``."""
