@@ -1,13 +1,17 @@
 """Every turn beside what followed it and the blocks that it left: worked out once for what is stored, since each filter
-of a page asks for another part of it, and the working out takes most of the time."""
+of a page asks for another part of it, and the working out takes most of the time. At once it would take several times
+the memory: sessions are taken some at a time, after what connects them to others has been found."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+import pyarrow as pa
 
 from turnscope.semconv import HoldKind, Status
 from turnscope.store.fates import PAUSE_NEEDS, keyed, keyed_pauses
-from turnscope.store.queries import Sources
+from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import HOLDS, TURNS
 from turnscope.store.sql import newest
 
@@ -23,6 +27,7 @@ TURNED: Final = "keyed_turns"
 STRAYS: Final = "stray_turns"
 DISPUTED: Final = "disputed_holds"
 """Relations that it is made of."""
+Ask = Callable[[str, Params, dict[str, pa.Table]], pa.Table]
 TOOL, USER = 1, 2
 """What a turn brings; NULL or 0 for anything else."""
 
@@ -37,27 +42,35 @@ _PIECE: Final = 250_000
 _MINE: Final = "coalesce(session_key, 0) % $pieces = $piece"
 
 
-def keyed_turns(src: Sources) -> str:
+def work_out(src: Sources, ask: Ask, piece: int = _PIECE) -> pa.Table:
+    """The relation ``FOLLOWED``, of about ``piece`` turns at a time: while they last, they take about 300 bytes of
+    memory each, next to 60 bytes for each turn of the store. ``ask`` answers a text with its parameters, over the
+    files and the relations that it gets."""
+    given: dict[str, pa.Table] = {}
+    given[TURNED] = ask(_keyed_turns(src), {}, given)
+    given[STRAYS] = ask(_STRAY_TURNS, {}, given)
+    given[DISPUTED] = ask(_DISPUTED_HOLDS, {}, given)
+    pieces = 1 + given[TURNED].num_rows // piece
+    some = [ask(_unclaimed(src), {}, given)]
+    some += [ask(_of_sessions(src), {"piece": at, "pieces": pieces}, given) for at in range(pieces)]
+    return pa.concat_tables(some, promote_options="default")
+
+
+def _keyed_turns(src: Sources) -> str:
     """The relation ``TURNED``: each turn with what is read of it."""
     turns = newest(TURNS, src.turns, f"{PAUSE_NEEDS}, model, status, last_role, tool_calls, finish_reason")
     return f"SELECT * FROM {keyed(turns, _BRINGS, f', model, {_FINE} AS fine, {_ASKED} AS asked')}"
 
 
-STRAY_TURNS: Final = f"""SELECT t.* FROM {TURNED} t JOIN {TURNED} b ON b.turn_key = t.previous_key
+_STRAY_TURNS: Final = f"""SELECT t.* FROM {TURNED} t JOIN {TURNED} b ON b.turn_key = t.previous_key
 WHERE b.session_key IS DISTINCT FROM t.session_key"""
 """The relation ``STRAYS``, made of ``TURNED``: turns that continue one of another session."""
-DISPUTED_HOLDS: Final = f"""SELECT hold_key, arg_min(turn_key, (started_ns, turn_key)) AS turn_key FROM {TURNED}
+_DISPUTED_HOLDS: Final = f"""SELECT hold_key, arg_min(turn_key, (started_ns, turn_key)) AS turn_key FROM {TURNED}
 WHERE hold_key IN (SELECT hold_key FROM {TURNED} GROUP BY hold_key HAVING count(*) > 1) GROUP BY hold_key"""
 """The relation ``DISPUTED``, made of ``TURNED``: holds that several turns claim, and the first of these."""
 
 
-def pieces(turns: int) -> int:
-    """In how many pieces so many turns are worked through: while one is, it takes about 300 bytes of memory for each of
-    its turns."""
-    return 1 + turns // _PIECE
-
-
-def followed(src: Sources) -> str:
+def _of_sessions(src: Sources) -> str:
     """Of the rows of ``FOLLOWED``, those of the turns of every ``$pieces``-th session, beginning at ``$piece``."""
     return f"""WITH mine AS (SELECT * FROM {TURNED} WHERE {_MINE}),
 among AS (FROM mine UNION ALL SELECT * FROM {STRAYS} WHERE NOT {_MINE}),
@@ -71,7 +84,7 @@ FROM paused p LEFT JOIN (
     SELECT * FROM {_left_behind(src)} WHERE hold_key IN (SELECT claims FROM paused)) h ON h.hold_key = p.claims"""
 
 
-def unclaimed(src: Sources) -> str:
+def _unclaimed(src: Sources) -> str:
     """Those of the holds of turns that are not stored."""
     return f"""SELECT false AS "left", h.* EXCLUDE (hold_key)
 FROM {_left_behind(src)} h ANTI JOIN {TURNED} t ON t.hold_key = h.hold_key"""

@@ -326,29 +326,16 @@ class StoreReader:
             cursor.close()
 
     def _followed_turns(self, files: Files) -> pa.Table:
-        """The relation ``FOLLOWED``: about 85 bytes of memory a turn, for as long as there is nothing new. Worked out
-        piece by piece: at once it takes several times that."""
+        """The relation ``FOLLOWED``: about 85 bytes of memory a turn, for as long as there is nothing new."""
         of = files[TURNS.name], files[HOLDS.name]
         if self._followed is None or self._followed[0] != of:
             self._followed = None
-            self._followed = of, self._worked_out(files)
+
+            def ask(text: str, params: Params, given: dict[str, pa.Table]) -> pa.Table:
+                return self._answer(text, params, files, None, _table, given)
+
+            self._followed = of, followed.work_out(queries.sources(files), ask)
         return self._followed[1]
-
-    def _worked_out(self, files: Files) -> pa.Table:
-        src = queries.sources(files)
-        given: dict[str, pa.Table] = {}
-
-        def ask(text: str, params: Params) -> pa.Table:
-            return self._answer(text, params, files, None, _table, given)
-
-        given[followed.TURNED] = ask(followed.keyed_turns(src), {})
-        given[followed.STRAYS] = ask(followed.STRAY_TURNS, {})
-        given[followed.DISPUTED] = ask(followed.DISPUTED_HOLDS, {})
-        pieces = followed.pieces(given[followed.TURNED].num_rows)
-        text = followed.followed(src)
-        some = [ask(followed.unclaimed(src), {})]
-        some += [ask(text, {"piece": piece, "pieces": pieces}) for piece in range(pieces)]
-        return pa.concat_tables(some, promote_options="default")
 
     def _repeated(self, cursor: Any, table: Table, files: Stored, fresh: pa.Table | None) -> pa.Table:
         """What ``sql.newest`` wants to be told of ``table``."""
