@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.store.rows import NOON, hold, turn
+from tests.store.rows import NOON, fill, hold, turn
 from turnscope.model import HoldRecord, Turn
-from turnscope.store import followed
+from turnscope.store import StoreReader, followed
 from turnscope.store.queries import Params, Sources
 from turnscope.store.schema import HOLDS, TURNS, Table, to_arrow
 
@@ -70,3 +74,24 @@ def test_sessions_taken_some_at_a_time_give_what_all_at_once_give(turns: list[Tu
     assert _worked_out(turns, holds, 2) == at_once
     assert sum(row["began_ns"] is not None for row in at_once) == len(turns)
     assert sum(row["held"] is not None for row in at_once) == len(holds)
+
+
+def test_two_who_ask_at_once_have_it_worked_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, turn(1, left_hold_id=_IDS[0]), hold(1))
+    times: list[float] = []
+    work_out = followed.work_out
+
+    def slowly(src: Sources, ask: followed.Ask) -> pa.Table:
+        times.append(time.monotonic())
+        time.sleep(0.3)
+        return work_out(src, ask)
+
+    monkeypatch.setattr(followed, "work_out", slowly)
+    reader = StoreReader(str(tmp_path))
+    try:
+        with ThreadPoolExecutor() as pool:
+            some = list(pool.map(lambda _: reader.counts().by_hold_fate, range(2)))
+    finally:
+        reader.close()
+    assert some == [{"held": 1}, {"held": 1}]
+    assert len(times) == 1

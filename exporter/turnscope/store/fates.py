@@ -49,8 +49,8 @@ def pauses(turns: str, among: str) -> str:
 
 
 def keyed(turns: str, brings: str = "NULL", keeps: str = "") -> str:
-    """What ``keyed_pauses`` takes: rows of turns, with keys instead of their ids. ``brings`` is an expression, ``keeps``
-    further ones, each after a comma."""
+    """What ``keyed_pauses`` takes: rows of turns, with keys instead of their ids. ``brings`` is an expression,
+    ``keeps`` further ones, each after a comma."""
     return f"""(SELECT {key("turn_id")} AS turn_key, {key("left_hold_id")} AS hold_key, {key(SESSION)} AS session_key,
         {key("previous_turn_id")} AS previous_key, started_ns, coalesce(ended_ns, started_ns) AS ended_ns,
         {brings} AS brings{keeps} FROM {turns})"""

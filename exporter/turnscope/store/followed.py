@@ -16,8 +16,8 @@ from turnscope.store.schema import HOLDS, TURNS
 from turnscope.store.sql import newest
 
 FOLLOWED: Final = "followed_turns"
-"""The relation that a question gets, where its text names it. One row for each turn, and for each hold of a turn that is
-not stored; what it has not is NULL. A hold that several turns claim is the first one's.
+"""The relation that a question gets, where its text names it. One row for each turn, and for each hold of a turn that
+is not stored; what it has not is NULL. A hold that several turns claim is the first one's.
 
 Of the turn ``began_ns, model, fine, asked`` (whether it was answered, and asked for a tool), ``session_key``, and
 whether it ``left`` anything; ``pause_ns`` until the next one and what that ``brings``. Of the hold ``held`` (true),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 import duckdb
@@ -58,6 +59,7 @@ class StoreReader:
         """By table: its files, and the keys that they have several rows of. Files never change."""
         self._followed: tuple[tuple[Stored, Stored], pa.Table] | None = None
         """The relation ``FOLLOWED``, and the files of turns and holds that it is made of."""
+        self._following = Lock()
         try:
             self._files.register(self._connection)
             for table in TABLES.values():
@@ -326,16 +328,18 @@ class StoreReader:
             cursor.close()
 
     def _followed_turns(self, files: Files) -> pa.Table:
-        """The relation ``FOLLOWED``: about 85 bytes of memory a turn, for as long as there is nothing new."""
+        """The relation ``FOLLOWED``: about 85 bytes of memory a turn, for as long as there is nothing new. Who asks
+        while it is being worked out waits for it: twice at once would take twice the time and memory."""
         of = files[TURNS.name], files[HOLDS.name]
-        if self._followed is None or self._followed[0] != of:
-            self._followed = None
 
-            def ask(text: str, params: Params, given: dict[str, pa.Table]) -> pa.Table:
-                return self._answer(text, params, files, None, _table, given)
+        def ask(text: str, params: Params, given: dict[str, pa.Table]) -> pa.Table:
+            return self._answer(text, params, files, None, _table, given)
 
-            self._followed = of, followed.work_out(queries.sources(files), ask)
-        return self._followed[1]
+        with self._following:
+            if self._followed is None or self._followed[0] != of:
+                self._followed = None
+                self._followed = of, followed.work_out(queries.sources(files), ask)
+            return self._followed[1]
 
     def _repeated(self, cursor: Any, table: Table, files: Stored, fresh: pa.Table | None) -> pa.Table:
         """What ``sql.newest`` wants to be told of ``table``."""
