@@ -43,9 +43,9 @@ _MINE: Final = "coalesce(session_key, 0) % $pieces = $piece"
 
 
 def work_out(src: Sources, ask: Ask, piece: int = _PIECE) -> pa.Table:
-    """The relation ``FOLLOWED``, of about ``piece`` turns at a time: while they last, they take about 300 bytes of
-    memory each, next to 60 bytes for each turn of the store. ``ask`` answers a text with its parameters, over the
-    files and the relations that it gets."""
+    """The relation ``FOLLOWED``, of about ``piece`` turns at a time. Meanwhile each turn of the store takes 60 bytes of
+    memory, and each of those several hundred. ``ask`` answers a text with its parameters, over the files and the
+    relations that it gets."""
     given: dict[str, pa.Table] = {}
     given[TURNED] = ask(_keyed_turns(src), {}, given)
     given[STRAYS] = ask(_STRAY_TURNS, {}, given)
