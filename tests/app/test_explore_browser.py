@@ -242,7 +242,8 @@ _CUT = """() => {
         && e.scrollWidth > e.clientWidth + 1;
     const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
     const found = [];
-    for (const box of document.querySelectorAll("[data-testid=stMetric], [data-testid=stTable]")) {
+    for (const box of document.querySelectorAll(
+        "[data-testid=stMetric], [data-testid=stTable], [data-testid=stButtonGroup]")) {
         for (const e of [box, ...box.querySelectorAll("*")]) if (cut(e)) found.push("cut: " + e.textContent);
         for (const text of box.querySelectorAll("p")) {
             const range = document.createRange();
@@ -255,7 +256,7 @@ _CUT = """() => {
     }
     return found;
 }"""
-"""Texts of cards and of tables of sentences that a person cannot read whole."""
+"""Texts of cards, of pills and of tables of sentences that a person cannot read whole."""
 
 
 @pytest.mark.parametrize("width", [1280, 900, 390])
