@@ -82,11 +82,13 @@ class Visit:
         box.press_sequentially(word)
         self.page.get_by_role("option", name=word, exact=True).click()
 
-    def click_row(self, row: int, x: int = 60) -> None:
-        """Click the ``row``-th row (from 0) of the first table."""
+    def click_row(self, row: int, x: int = 60, *, table: str) -> None:
+        """Click the ``row``-th row (from 0) of the table with the key ``table``, once it is there: after a link, the
+        page before may still be drawn."""
+        scroller = self.page.locator(f".st-key-{table} .dvn-scroller")
+        scroller.wait_for()
         self.settle()
-        table = self.page.locator("[data-testid=stDataFrame] .dvn-scroller").first
-        table.click(position={"x": x, "y": 35 + 17 + 35 * row})
+        scroller.click(position={"x": x, "y": 35 + 17 + 35 * row})
 
 
 def test_the_list_opens_before_a_person_gives_up(browser: Browser, address: str) -> None:
@@ -107,10 +109,10 @@ def test_nothing_is_fetched_from_elsewhere_and_nothing_is_complained_of(browser:
 def test_a_click_on_a_session_opens_its_turns_and_a_click_on_a_turn_tells_it(browser: Browser, address: str) -> None:
     visit = Visit(browser)
     visit.open(f"{address}/sessions?sessions_check=Possibly+wrong")
-    visit.click_row(0)
+    visit.click_row(0, table="sessions_table")
     expect(visit.page.locator("h1")).to_have_text("compacting-agent", timeout=PATIENCE_MS)
     expect(visit.page).to_have_url(f"{address}/session?id=compacting-agent", timeout=PATIENCE_MS)
-    visit.click_row(3, x=260)
+    visit.click_row(3, x=260, table="session_table")
     expect(visit.page.get_by_text("Of the prompt's 1,016 tokens")).to_be_visible(timeout=PATIENCE_MS)
     visit.page.get_by_text("All sessions").click()
     expect(visit.page).to_have_url(f"{address}/sessions?sessions_check=Possibly+wrong", timeout=PATIENCE_MS)
@@ -207,7 +209,7 @@ AXE = """async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa"]}))
 def test_a_hostile_session_id_does_nothing(browser: Browser, address: str) -> None:
     visit = Visit(browser)
     visit.open(f"{address}/sessions?sessions_text=onerror")
-    visit.click_row(0)
+    visit.click_row(0, table="sessions_table")
     expect(visit.page.locator("h1")).to_contain_text("<img src=x", timeout=PATIENCE_MS)
     visit.settle()
     assert visit.page.locator("h1 img").count() == 0
@@ -240,7 +242,8 @@ _CUT = """() => {
         && e.scrollWidth > e.clientWidth + 1;
     const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
     const found = [];
-    for (const box of document.querySelectorAll("[data-testid=stMetric], [data-testid=stTable]")) {
+    for (const box of document.querySelectorAll(
+        "[data-testid=stMetric], [data-testid=stTable], [data-testid=stButtonGroup]")) {
         for (const e of [box, ...box.querySelectorAll("*")]) if (cut(e)) found.push("cut: " + e.textContent);
         for (const text of box.querySelectorAll("p")) {
             const range = document.createRange();
@@ -253,7 +256,7 @@ _CUT = """() => {
     }
     return found;
 }"""
-"""Texts of cards and of tables of sentences that a person cannot read whole."""
+"""Texts of cards, of pills and of tables of sentences that a person cannot read whole."""
 
 
 @pytest.mark.parametrize("width", [1280, 900, 390])

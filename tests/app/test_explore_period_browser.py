@@ -73,7 +73,7 @@ def test_from_home_to_a_slow_session_to_its_turn_and_the_reason(browser: Browser
     slowest.get_by_test_id("stPageLink").locator("a").click()
     visit.page.wait_for_url(f"{address}/session?id=*")
     visit.settle()
-    visit.click_row(1, x=260)
+    visit.click_row(1, x=260, table="session_table")
     visit.page.wait_for_url("**session_turn=2**")
     expect(visit.page.get_by_text("Of the prompt's 12,000 tokens").first).to_be_visible(timeout=PATIENCE_MS)
     assert visit.complaints == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,36 @@ def test_from_the_story_to_a_turn_and_its_reason_is_one_click(browser: Browser, 
     expect(visit.page.get_by_text("What was kept for this turn was about to be let go")).to_be_visible()
     expect(visit.page).to_have_url(f"{address}/session?id=desk-agent&session_turn=3", timeout=PATIENCE_MS)
     assert visit.complaints == []
+
+
+def test_a_session_is_opened_by_a_click_anywhere_in_its_row(browser: Browser, address: str) -> None:
+    visit = Visit(browser)
+    for x in (60, 700):  # its name, and a figure of it
+        visit.open(f"{address}/sessions?sessions_text=desk-agent")
+        visit.click_row(0, x=x, table="sessions_table")
+        expect(visit.page).to_have_url(f"{address}/session?id=desk-agent", timeout=PATIENCE_MS)
+        visit.settle()
+        visit.page.get_by_text("All sessions").click()
+        expect(visit.page).to_have_url(f"{address}/sessions?sessions_text=desk-agent", timeout=PATIENCE_MS)
+        expect(visit.page.get_by_text("1 session.")).to_be_visible(timeout=PATIENCE_MS)
+    assert visit.complaints == []
+
+
+def test_charts_for_engineers_are_drawn_once_somebody_opens_them(browser: Browser, address: str) -> None:
+    named = "How the context grew, and what moved between the workers"
+    visit = _session(browser, address, "desk-agent")
+    details = visit.page.get_by_test_id("stExpander").filter(has_text=named)
+    expect(details).to_have_count(1)
+    expect(details.get_by_test_id("stVegaLiteChart")).to_have_count(0)
+    details.locator("summary").click()
+    expect(details.get_by_test_id("stVegaLiteChart")).to_have_count(3, timeout=PATIENCE_MS)
+    for axis in ("Tokens", "Megabytes", "Milliseconds"):
+        expect(details.locator("svg text").filter(has_text=re.compile(f"^{axis}$"))).to_be_visible(timeout=PATIENCE_MS)
+    expect(visit.page).to_have_url(re.compile("session_engine=true"), timeout=PATIENCE_MS)
+    again = _session(browser, address, "desk-agent&session_engine=true")
+    opened = again.page.get_by_test_id("stExpander").filter(has_text=named).get_by_test_id("stVegaLiteChart")
+    expect(opened).to_have_count(3, timeout=PATIENCE_MS)
+    assert visit.complaints == again.complaints == []
 
 
 def test_the_report_is_downloaded_and_opens_without_the_explorer(
