@@ -77,6 +77,12 @@ def applications(store: Store, asked: Asked) -> tuple[pa.Table, int]:
 
 
 @st.cache_data(max_entries=32, show_spinner=_SPINNER)
+def latencies(store: Store, asked: Asked) -> pa.Table:
+    """First token beside the whole task, by turn of a session and by length of the prompt."""
+    return _ask(store, lambda src: tool_queries.latencies(src, _scope(asked)))
+
+
+@st.cache_data(max_entries=32, show_spinner=_SPINNER)
 def task_course(store: Store, asked: Asked, step_ns: int) -> pa.Table:
     """First token and whole task by step."""
     return _ask(store, lambda src: tool_queries.course(src, _scope(asked), step_ns))

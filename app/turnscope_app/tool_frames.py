@@ -98,6 +98,22 @@ APPLICATIONS: Final = (
         "tool_calls", "Asked for", "Tool calls that answers asked for, where the proxy saw the answers.", Kind.COUNT
     ),
 )
+_MEDIANS: Final = (
+    Column("turns", "Turns", "Of all applications of these sessions.", Kind.COUNT),
+    Column("ttft_ns", "First token of the turn", "Median, from the turn's request on (TTFT).", Kind.MS),
+    Column("tasks", "Tasks", "That began there.", Kind.COUNT),
+    Column("failed_tasks", "Failed", "Tasks whose last turn, or span, ended in error.", Kind.COUNT),
+    Column("first_token_ns", "First token of the task", "Median, from the user's message on.", Kind.MS),
+    Column("task_latency_ns", "Whole task", "Median of completed tasks: what the user waits for.", Kind.SECONDS),
+)
+BY_TURN: Final = (
+    Column("turn_index", "Turn", "Its place in its session, from 1.", Kind.COUNT),
+    *_MEDIANS,
+)
+BY_PROMPT: Final = (
+    Column("context_tokens", "Prompt from", "Up to twice as many tokens.", Kind.TOKENS),
+    *_MEDIANS,
+)
 EVALUATIONS: Final = (
     Column("name", "Evaluation", "Its name (gen_ai.evaluation.name).", value=named("name")),
     Column(

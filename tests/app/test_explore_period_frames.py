@@ -32,6 +32,8 @@ _SHOWN = (
     retention_frames.FATES,
     tool_frames.TOOLS,
     tool_frames.APPLICATIONS,
+    tool_frames.BY_TURN,
+    tool_frames.BY_PROMPT,
     tool_frames.EVALUATIONS,
     suspicion_frames.LISTED,
     about_frames.PROCESSES,

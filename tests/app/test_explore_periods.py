@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import turnscope_app
 from tests.app import period_sample, sample
-from tests.store.rows import fill, turn, writer
+from tests.store.rows import Clock, fill, turn, writer
 from turnscope.shipped import STORE_VARIABLE
+from turnscope.store import SummarisingWriter
 from turnscope_app import data
 
 MAIN = Path(turnscope_app.__file__).with_name("main.py")
@@ -40,6 +42,10 @@ def _open(page: str, url: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -
 def _said(at: AppTest) -> str:
     kinds = (at.title, at.markdown, at.info, at.warning, at.error, at.success, at.caption, at.text, at.subheader)
     return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def _tables(at: AppTest) -> list[pd.DataFrame]:
+    return [table.value for table in at.dataframe]
 
 
 def _cards(at: AppTest) -> dict[str, str]:
@@ -203,6 +209,27 @@ def test_without_spans_of_an_agent_the_page_says_how_to_send_them(
     at = _open("tools", tmp_path, monkeypatch)
     assert "No agent tells of its tools here" in _said(at)
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in at.code[0].value
+
+
+def test_first_tokens_stand_beside_whole_tasks_by_turn_and_by_length_of_the_prompt_once_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"has_attempt": True, "streamed": True, "last_role": "user", "tool_calls": 0}
+    first = turn(1, turn_index=1, prompt_tokens=1500, ttft_ns=100_000_000, **told)
+    fill(tmp_path, first, turn(2, turn_index=2, prompt_tokens=3000, ttft_ns=300_000_000, **told))
+    SummarisingWriter(str(tmp_path), writer_id="w1", now=Clock(), clock_s=lambda: 0.0).close()
+    assert [frame for frame in _tables(_open("tools", tmp_path, monkeypatch, period="All")) if "ttft" in frame] == []
+    found = [
+        frame
+        for frame in _tables(_open("tools", tmp_path, monkeypatch, period="All", places="true"))
+        if "ttft" in frame
+    ]
+    assert [frame["ttft"].tolist() for frame in found] == [[100, 300], [100, 300]]
+    assert [frame[name].tolist() for frame, name in zip(found, ("turn_index", "context_tokens"), strict=True)] == [
+        [1, 2],
+        [1024, 2048],
+    ]
+    assert [frame["tasks"].tolist() for frame in found] == [[1, 1], [1, 1]]
 
 
 def test_a_longer_pause_than_the_limit_is_said_to_be_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

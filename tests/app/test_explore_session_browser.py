@@ -129,7 +129,7 @@ def test_a_session_is_opened_by_a_click_anywhere_in_its_row(browser: Browser, ad
 
 
 def test_charts_for_engineers_are_drawn_once_somebody_opens_them(browser: Browser, address: str) -> None:
-    named = "How the context grew, and what moved between the workers"
+    named = "How the context grew, and what moved between the engines"
     visit = _session(browser, address, "desk-agent")
     details = visit.page.get_by_test_id("stExpander").filter(has_text=named)
     expect(details).to_have_count(1)

@@ -192,6 +192,8 @@ TABLES = (
     suspicion_frames.LISTED,
     tool_frames.TOOLS,
     tool_frames.APPLICATIONS,
+    tool_frames.BY_TURN,
+    tool_frames.BY_PROMPT,
 )
 VOCABULARIES = (
     words.PATHS,

@@ -114,7 +114,6 @@ OTHERS: list[tuple[list[str], str]] = [
     (["demo", "--check", "file"], "file.counters.json cannot be read (No such file or directory)"),
     (["demo", NOT_UTF8], "is not UTF-8 text"),
     (["demo", HUGE], "is too long"),
-    (["demo"], "no recording in"),
     (["assets", ""], "DIR: it is empty"),
     (["assets", "file"], "file cannot be written ("),
     (["assets", NOT_UTF8], "DIR: 'a\\udcff\\udcfeb' is not UTF-8 text"),
@@ -176,10 +175,11 @@ OTHERS: list[tuple[list[str], str]] = [
     (["report", "x", "--store", "gone"], "there is no turnscope store at gone"),
     (["report", "x", "--output", ""], "--output: it is empty"),
     (["assets", "d", "--runbooks", "x"], "--runbooks: 'x' is no address"),
+    (["assets", "d", "--explorer", "x"], "--explorer: 'x' is no address"),
     (["sessions", "--store", "gone"], "there is no turnscope store at gone"),
     *(
         (["sessions", name, v], f"{name}: ")
-        for name in ("--text", "--model", "--application", "--agent")
+        for name in ("--text", "--model", "--application", "--agent", "--deployment")
         for v in ("", NOT_UTF8)
     ),
     (["sessions", "--outcome", ""], "see 'turnscope sessions --help'"),

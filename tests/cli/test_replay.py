@@ -174,7 +174,10 @@ def test_a_port_of_another_protocol_is_named_at_once(recording: Path, capsys: py
         assert main(["replay", str(recording), "--to", address]) == 2
         metrics.shutdown()
     assert time.monotonic() - began < replay._PATIENCE_S / 2
-    assert f"turnscope: what listens at {address} speaks no gRPC: name the sidecar's port" in capsys.readouterr().err
+    assert (
+        f"turnscope: what listens at {address} speaks no gRPC: name the sidecar's --otlp-grpc with --to\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_sidecar_that_refuses_for_good_is_named(listener: Listener, recording: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_thousand_waiting_requests_are_looked_at_in_slices() -> None:
     for _ in range(2):
         found = list(watched.watch.idle_requests(lambda: pauses.append(None)))
     assert len(found) == 1000
-    assert len(pauses) == 2 * (1000 // 32) + 1000 // 4
+    assert len(pauses) == 2 * (1000 // 32 + 3) + 1000 // 2
 
 
 def test_only_as_many_turns_are_named_as_are_asked_for() -> None:
@@ -151,4 +151,4 @@ def test_only_as_many_turns_are_named_as_are_asked_for() -> None:
     idle(watched)
     found = islice(watched.watch.idle_requests(lambda: pauses.append(None)), 10)
     assert [request_id for request_id, _ in found] == [str(number) for number in range(10)]
-    assert len(pauses) == 3 + 2, "of looking at all, and of naming eight"
+    assert len(pauses) == 3 + 3 + 4, "of looking at all, around it, and of naming eight"

@@ -62,6 +62,17 @@ if course.empty:
     )
 else:
     drawings.chart(tool_frames.waits(course), key="tools_waits")
+    # It reads every turn of the period: asked for once somebody opens it.
+    places = st.expander("By turn of the session, and by length of the prompt", key="tools_places", bind="query-params")
+    if places.open:
+        with places:
+            st.caption("Does a longer prompt, or a later turn, mean a longer wait, and for the whole task as well?")
+            told = period_data.latencies(store, narrowed.asked)
+            for columns in (tool_frames.BY_TURN, tool_frames.BY_PROMPT):
+                name = columns[0].key
+                of_these = [row for row in told.to_pylist() if row[name] is not None]
+                tables.show(frames.of(of_these, columns), columns, key=f"tools_{name}", pinned=name)
+            controls.download(told, "latencies", page="tools")
 if any(row["application"] for row in rows):
     st.markdown("**By application and version**")
     tables.show(

@@ -208,6 +208,11 @@ MOST_INDEXES: Final = 20
 def latencies(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
     """Time to first token beside completed tasks, per turn index (up to 20) and per length of the context."""
     found, params = _matching(src, where)
+    return latencies_of(src, found), params
+
+
+def latencies_of(src: Sources, found: str) -> str:
+    """The same of the sessions ``found``, a relation with ``session_id`` and ``tasks``: the fields of ``Latency``."""
     wanted = "turn_id, session_id, turn_index, prompt_tokens, ttft_ns"
     by = {
         "turn_index": ("turn_index", f"turn_index <= {MOST_INDEXES}"),
@@ -234,7 +239,7 @@ def latencies(src: Sources, where: SummaryFilter) -> tuple[str, Params]:
         "WHERE session_id IN (SELECT session_id FROM found)), "
         "tasked AS MATERIALIZED (SELECT unnest(task) FROM (SELECT unnest(tasks) AS task FROM found)) "
         f"{' UNION ALL BY NAME '.join(parts)} ORDER BY turn_index NULLS LAST, context_tokens"
-    ), params
+    )
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Final
 from turnscope.semconv import Part, TaskOutcome, Timing
 from turnscope.store.queries import Params, Sources
 from turnscope.store.scope import APPLICATION, Scope, sessions, tools
+from turnscope.store.session_queries import latencies_of
 
 MOST_NAMES: Final = 1_000
 _LASTED: Final = "(ended_ns - started_ns)"
@@ -80,6 +81,13 @@ def course(src: Sources, scope: Scope, step_ns: int) -> tuple[str, Params]:
     quantile_disc(task.first_token_ns, 0.5) AS first_token_ns, quantile_disc(task.latency_ns, 0.5) AS latency_ns
 FROM (SELECT unnest(tasks) AS task FROM {found}) GROUP BY at_ns ORDER BY at_ns"""
     ), {**params, "step_ns": step_ns}
+
+
+def latencies(src: Sources, scope: Scope) -> tuple[str, Params]:
+    """First token beside completed tasks, per turn of a session and per length of the prompt: the fields of
+    ``Latency``."""
+    found, params = sessions(src, scope, "session_id, tasks")
+    return latencies_of(src, found), params
 
 
 def evaluated(src: Sources, scope: Scope) -> tuple[str, Params]:
