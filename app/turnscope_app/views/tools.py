@@ -68,9 +68,10 @@ else:
         with places:
             st.caption("Does a longer prompt, or a later turn, mean a longer wait, and for the whole task as well?")
             told = period_data.latencies(store, narrowed.asked)
+            every_place = told.to_pylist()
             for columns in (tool_frames.BY_TURN, tool_frames.BY_PROMPT):
                 name = columns[0].key
-                of_these = [row for row in told.to_pylist() if row[name] is not None]
+                of_these = [row for row in every_place if row[name] is not None]
                 tables.show(frames.of(of_these, columns), columns, key=f"tools_{name}", pinned=name)
             controls.download(told, "latencies", page="tools")
 if any(row["application"] for row in rows):

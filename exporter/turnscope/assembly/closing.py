@@ -16,6 +16,7 @@ from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import Witness
 from turnscope.assembly.handles import Handles
 from turnscope.assembly.holds import Holds, late_notice_ns
+from turnscope.assembly.kept import find_hold
 from turnscope.assembly.ledger import Ledger, one
 from turnscope.assembly.opportunity import followup
 from turnscope.assembly.pairs import Pairs
@@ -175,7 +176,7 @@ class Closing:
 
     def _count(self, turn: TurnState) -> None:
         lease = self._lease(turn)
-        self._clocks.learn(turn, self._state.holds.get(lease or "") or self._state.old_holds.get(lease or ""))
+        self._clocks.learn(turn, find_hold(self._state, lease or ""))
         prefill_engine, decode_engine = map(self._engines.get, (turn.prefill_engine_id, turn.decode_engine_id))
         if turn.reads and prefill_engine is not None and given_handle(turn) is not None:
             turn.rate = prefill_engine.rate

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from turnscope.assembly.engines import End, Engines
+from turnscope.assembly.kept import find_hold
 from turnscope.assembly.moments import Moment, clock_of, moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
@@ -36,7 +37,7 @@ class Holds:
         """Add one step; the hold, whether open or counted."""
         engine_id, generation = (event.engine.id, event.engine.generation) if event.engine else ("", "")
         key = hold_id_of(engine_id, body.request_id)
-        hold = self._state.holds.get(key) or self._state.old_holds.get(key)
+        hold = find_hold(self._state, key)
         if hold is None:
             hold = HoldState(
                 hold_id=key,

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from turnscope.assembly.state import State, TurnState
+from turnscope.assembly.state import HoldState, State, TurnState
 from turnscope.model import Attempt
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -20,6 +20,11 @@ def find(state: State, key: str) -> TurnState | None:
         old = state.old_turns.get(key)
         turn = _DECODER.decode(old[1]) if old is not None else None
     return turn
+
+
+def find_hold(state: State, key: str) -> HoldState | None:
+    """The hold or lease as known, whether over or not."""
+    return state.holds.get(key) or state.old_holds.get(key)
 
 
 class _Attempted(msgspec.Struct):

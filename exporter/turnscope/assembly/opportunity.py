@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from turnscope.assembly.kept import find_hold
 from turnscope.assembly.ledger import one
 from turnscope.assembly.settler import Settler
 from turnscope.assembly.state import HoldState, Past, State, TurnState
@@ -29,7 +30,7 @@ def _opportunity(state: State, past: Past, row: Turn) -> str:
     if past.left_hold is None:
         # D's hook is heard, and told of no hold.
         return "none" if past.decode_bidirectional is not None else "unknown"
-    hold = state.holds.get(past.left_hold) or state.old_holds.get(past.left_hold)
+    hold = find_hold(state, past.left_hold)
     if hold is None or hold.held_ns is None or hold.tokens is None:
         return "unknown"
     if _gone(hold, row.started_ns):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from turnscope.assembly.clocks import Clocks, begun, ended, first_leg
 from turnscope.assembly.engines import Engines
-from turnscope.assembly.kept import attempt_of
+from turnscope.assembly.kept import attempt_of, find_hold
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.outcome import how_it_ended
 from turnscope.assembly.settings import AssemblySettings
@@ -339,14 +339,14 @@ class Settler:
 
     def deadline(self, hold: str) -> Moment | None:
         """When its holder gives the hold up if nobody reads it, by the holder's clock."""
-        found = self._state.holds.get(hold) or self._state.old_holds.get(hold)
+        found = find_hold(self._state, hold)
         if found is None or found.held_at is None or found.ttl_ns is None or found.kind is not HoldKind.HOLD:
             return None
         return Moment(found.held_at.clock, found.held_at.mono_ns + found.ttl_ns)
 
     def ttl_ns(self, hold: str) -> int | None:
         """How long its holder keeps the hold."""
-        found = self._state.holds.get(hold) or self._state.old_holds.get(hold)
+        found = find_hold(self._state, hold)
         return found.ttl_ns if found is not None else None
 
     def prune(self, now_ns: int) -> None:

@@ -5,6 +5,7 @@ gauges show nothing. Heartbeats list every request that takes no step.
 from __future__ import annotations
 
 from turnscope.assembly.engines import Engines
+from turnscope.assembly.kept import find_hold
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.sources import EmitterState, Idle
 from turnscope.assembly.state import EndedRequest, HoldState, StandsStill, State, TurnState
@@ -75,8 +76,7 @@ class Standstill:
         return taken is not None and self._engines.lost(engine_id, None, taken) is not None
 
     def _lease(self, leg: EndedRequest) -> HoldState | None:
-        key = hold_id_of(leg.engine_id, leg.request.request_id)
-        return self._state.holds.get(key) or self._state.old_holds.get(key)
+        return find_hold(self._state, hold_id_of(leg.engine_id, leg.request.request_id))
 
     def _decode_is_seen(self) -> bool:
         return any(engine.engine.role in (Role.DECODE, Role.BOTH) for engine in self._engines.present())

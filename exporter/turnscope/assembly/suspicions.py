@@ -6,6 +6,7 @@ from turnscope.assembly.clocks import Clocks
 from turnscope.assembly.engines import Engines
 from turnscope.assembly.evidence import fetch_reads, used_hold
 from turnscope.assembly.handles import Handles
+from turnscope.assembly.kept import find_hold
 from turnscope.assembly.moments import Moment
 from turnscope.assembly.settings import AssemblySettings
 from turnscope.assembly.settler import Settler
@@ -51,7 +52,7 @@ class Suspicions:
         return found
 
     def _hold(self, key: str | None) -> HoldState | None:
-        return self._state.holds.get(key or "") or self._state.old_holds.get(key or "")
+        return find_hold(self._state, key or "")
 
     def _not_the_first_reader(self, turn: TurnState) -> bool:
         """Another turn, another attempt or another sample had read it before: a handle is good for one read."""
